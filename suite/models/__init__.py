@@ -1,0 +1,1 @@
+"""Where weights come from, and what they turn out to hold. Nothing here loads a model."""
