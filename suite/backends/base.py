@@ -1,0 +1,152 @@
+"""The seam between the suite and what runs a model. A backend is one file; the core never knows one by name.
+
+The parent process imports a backend's module only to read its declarations (`Backend.options`, `requires`,
+`weights_format`, `makes`); so heavy libraries are imported inside functions, which run in a worker.
+
+A minimal backend::
+
+    class Echo:
+        options = EchoOptions                     # a frozen dataclass; every field has a default
+        requires = ()
+        weights_format = "none"
+        makes = ()
+        makers = ()
+
+        def load(self, weights, options, prompt_format):
+            return EchoModel()
+
+        def make(self, recipe, source, destination):
+            raise UsageError("echo makes nothing")
+
+    BACKEND = Echo()
+
+and in the matrix file ``backend = "my_package.echo:BACKEND"``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol
+
+from suite.clock import Clock
+
+Message = Mapping[str, str]
+"""One chat message: ``role`` and ``content``."""
+
+LAUNCH_VARIABLE = "QUANTDRIFT_LAUNCH"
+"""Environment variable that tells a worker which launch of its variant it is."""
+
+FOOTPRINT = "footprint_bytes"
+"""Fact that a backend gives when it quantizes while it loads: bytes of the weights in memory, unlike those on disk."""
+
+FROZEN_DATE = "2026-01-01"
+"""What templates that print today's date are told, so that a baseline does not change at midnight."""
+
+FROZEN_FORMATS: Mapping[str, str] = {
+    "%Y": "2026",
+    "%m": "01",
+    "%d": "01",
+    "%b": "Jan",
+    "%B": "January",
+    "%A": "Thursday",
+}
+
+
+def frozen_strftime(fmt: str) -> str:
+    """`strftime` of `FROZEN_DATE`, for chat templates; unknown directives stay as they are."""
+    for directive, value in FROZEN_FORMATS.items():
+        fmt = fmt.replace(directive, value)
+    return fmt
+
+
+@dataclass(frozen=True, slots=True)
+class Prefilled:
+    """The prompt has been evaluated and the device is synchronized."""
+
+    evaluated_tokens: int
+    """As counted by the backend, not by us: fewer than the prompt's means that a cache answered."""
+
+
+class LoadedModel(Protocol):
+    """A model in memory, inside a worker. Batch size is 1 and decoding is greedy."""
+
+    clock: Clock
+    """What times this model, in seconds. `suite.clock.monotonic` unless time is simulated."""
+    context_tokens: int
+    """Prompt and answer together may not be longer."""
+    threads: int
+    """CPU threads that decode, for the witness."""
+    facts: Mapping[str, str]
+    """Versions, build flags and the options that are really in force."""
+
+    def render(self, messages: Sequence[Message]) -> list[int]:
+        """Token ids of a chat through the model's own template with time frozen, or of the raw prompt."""
+        ...
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of plain text without special tokens."""
+        ...
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of answer tokens, special tokens left out."""
+        ...
+
+    def is_end(self, token: int) -> bool:
+        """Whether this token ends an answer."""
+        ...
+
+    def stream(self, prompt: Sequence[int], max_new_tokens: int) -> Iterator[Prefilled | int]:
+        """Clear all state, evaluate `prompt`, and yield `Prefilled`, then up to `max_new_tokens` greedy tokens.
+
+        Each item is yielded when it is available to the program (device synchronized). Does not stop at end tokens:
+        that is the caller's decision. Raises ValueError if prompt and answer do not fit the context.
+        """
+        ...
+
+    def kv_cache_bytes(self) -> tuple[int, int] | None:
+        """Bytes of the KV cache as the backend reports them, and the number of tokens that they hold."""
+        ...
+
+    def device_bytes(self) -> int | None:
+        """Peak device memory of this process as the backend's own allocator counts it."""
+        ...
+
+    def close(self) -> None:
+        """Free what can be freed. Only the end of the process frees everything."""
+        ...
+
+
+class Backend(Protocol):
+    """A way of running models."""
+
+    options: ClassVar[type[Any]]
+    """Frozen dataclass of the options, each with a default; validated before anything is loaded."""
+    requires: ClassVar[tuple[str, ...]]
+    """Names of the modules that must be importable; otherwise the variant is NOT_MEASURED."""
+    weights_format: ClassVar[Literal["gguf", "safetensors", "none"]]
+    makes: ClassVar[tuple[str, ...]]
+    """Recipes that `make` knows, e.g. GGUF types."""
+    makers: ClassVar[tuple[str, ...]]
+    """Modules of `requires` whose version decides what `make` writes."""
+
+    def load(self, weights: Path | None, options: Any, prompt_format: str) -> LoadedModel:
+        """Load from a local file or directory.
+
+        Raises LoadError with the reason that the library gave.
+        """
+        ...
+
+    def make(self, recipe: str, source: Path, destination: Path) -> None:
+        """Make weights in this backend's format from `source`: a recipe of `makes`."""
+        ...
+
+
+def check_room(prompt_tokens: int, max_new_tokens: int, context_tokens: int) -> None:
+    """Raise ValueError when prompt and answer do not fit the context: never clamp in silence."""
+    if prompt_tokens + max_new_tokens > context_tokens:
+        raise ValueError(
+            f"{prompt_tokens} prompt tokens + {max_new_tokens} new tokens do not fit a context of {context_tokens}; "
+            "raise n_ctx or shorten the case"
+        )

@@ -1,0 +1,182 @@
+"""A scripted model on a simulated clock: for tests of the suite itself, and for trying things without weights.
+
+Nothing sleeps: time is what the script says, so runs are instant and repeatable. Faults are options, planted where a real
+backend would meet them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from suite.backends.base import LAUNCH_VARIABLE, Message, Prefilled, check_room
+from suite.errors import LoadError, UsageError
+
+Fault = Literal["", "load", "exit", "kill", "abort", "hang", "raise", "stdout", "cached", "flood"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FakeOptions:
+    """What the fake model says, how fast, and what goes wrong."""
+
+    n_ctx: int = 4096
+    replies: Mapping[str, str] = field(default_factory=dict)
+    """Answer by a piece of text that the prompt contains; the first match wins."""
+    reply: str = "I do not know."
+    """The answer to everything else."""
+    prefill_tok_s: float = 1000.0
+    decode_tok_s: float = 100.0
+    load_s: float = 0.5
+    launch_noise: float = 0.005
+    """Standard deviation of the speed between launches, as a share."""
+    token_noise: float = 0.01
+    """Standard deviation of single gaps, as a share."""
+    seed: int = 0
+    kv_bytes_per_token: int = 1024
+    shift_ids_from: int | None = None
+    """From this position on, rendered token ids differ from those of an honest tokenizer."""
+    fault: Fault = ""
+    fault_at: int = 0
+    """Happens in the generation with this number (0 is the first)."""
+    script: str = ""
+    """A JSON file whose keys replace options on load: the fake's weights. Another content under the same declaration is
+    what a re-uploaded file is to a real backend."""
+
+
+class FakeModel:
+    """Tokens are the bytes of UTF-8; 0 ends an answer."""
+
+    threads = 1
+
+    def __init__(self, options: FakeOptions) -> None:
+        self._options = options
+        # Each launch has its own luck, as on a real machine, and the same luck whenever it is run again.
+        self._random = random.Random(f"{options.seed}/{os.environ.get(LAUNCH_VARIABLE, '')}")
+        self._luck = 1 + self._random.gauss(0, options.launch_noise)
+        self._now = 0.0
+        self._generations = 0
+        self._held = 0
+        self.context_tokens = options.n_ctx
+        self.facts: Mapping[str, str] = {"fake": "1", "simulated": "time is simulated"}
+        self._now += options.load_s
+
+    def clock(self) -> float:
+        """Simulated seconds."""
+        return self._now
+
+    def render(self, messages: Sequence[Message]) -> list[int]:
+        """See `LoadedModel.render`."""
+        text = "".join(f"<{message['role']}>{message['content']}" for message in messages) + "<assistant>"
+        ids = self.encode(text)
+        cut = self._options.shift_ids_from
+        return ids if cut is None else ids[:cut] + [(token + 1) % 256 for token in ids[cut:]]
+
+    def encode(self, text: str) -> list[int]:
+        """See `LoadedModel.encode`."""
+        return list(text.encode())
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """See `LoadedModel.decode`."""
+        return bytes(token for token in ids if token).decode(errors="replace")
+
+    def is_end(self, token: int) -> bool:
+        """See `LoadedModel.is_end`."""
+        return token == 0
+
+    def stream(self, prompt: Sequence[int], max_new_tokens: int) -> Iterator[Prefilled | int]:
+        """See `LoadedModel.stream`."""
+        check_room(len(prompt), max_new_tokens, self.context_tokens)
+        number, self._generations = self._generations, self._generations + 1
+        if self._options.fault and number == self._options.fault_at:
+            self._misbehave()
+        cached = self._options.fault == "cached" and number >= self._options.fault_at
+        evaluated = 1 if cached else len(prompt)
+        self._advance(evaluated / self._options.prefill_tok_s)
+        yield Prefilled(evaluated)
+        answer = self._answer(bytes(token % 256 for token in prompt).decode(errors="replace"))
+        for position in range(max_new_tokens):
+            self._advance(1 / self._options.decode_tok_s)
+            self._held = len(prompt) + position + 1
+            yield answer[position] if position < len(answer) else 0
+
+    def _answer(self, prompt: str) -> list[int]:
+        for piece, reply in self._options.replies.items():
+            if piece in prompt:
+                return self.encode(reply)
+        return self.encode(self._options.reply)
+
+    def _advance(self, seconds: float) -> None:
+        self._now += seconds * self._luck * max(0.1, 1 + self._random.gauss(0, self._options.token_noise))
+
+    def _misbehave(self) -> None:
+        match self._options.fault:
+            case "exit":
+                os._exit(7)
+            case "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "abort":
+                sys.stderr.write("GGML_ASSERT(planted) failed\n")
+                sys.stderr.flush()
+                os.abort()
+            case "hang":
+                time.sleep(3600)
+            case "raise":
+                raise RuntimeError("planted failure while generating")
+            case "stdout":
+                os.write(1, b"a native library prints to standard output\n")
+            case "flood":
+                os.write(2, b"x" * (8 << 20))
+            case _:
+                pass
+
+    def kv_cache_bytes(self) -> tuple[int, int] | None:
+        """Scripted bytes a token."""
+        return self._held * self._options.kv_bytes_per_token, self._held
+
+    def device_bytes(self) -> int | None:
+        """There is no device."""
+        return None
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class Fake:
+    """The ``fake`` backend."""
+
+    options: ClassVar[type[Any]] = FakeOptions
+    requires: ClassVar[tuple[str, ...]] = ()
+    weights_format: ClassVar[Literal["gguf", "safetensors", "none"]] = "none"
+    makes: ClassVar[tuple[str, ...]] = ()
+    makers: ClassVar[tuple[str, ...]] = ()
+
+    def load(self, weights: Path | None, options: FakeOptions, prompt_format: str) -> FakeModel:
+        """Always at hand, unless its fault is ``load``."""
+        if options.fault == "load":
+            raise LoadError("planted failure while loading")
+        return FakeModel(_read_script(options))
+
+    def make(self, recipe: str, source: Path, destination: Path) -> None:
+        """Nothing can be made."""
+        raise UsageError(f"the fake backend cannot make '{recipe}'")
+
+
+def _read_script(options: FakeOptions) -> FakeOptions:
+    if not options.script:
+        return options
+    try:
+        return dataclasses.replace(options, **json.loads(Path(options.script).read_text()))
+    except (OSError, ValueError, TypeError) as fault:
+        raise LoadError(f"{options.script}: not a script: {fault}") from fault
+
+
+BACKEND = Fake()

@@ -1,0 +1,221 @@
+"""Safetensors models through transformers: the unquantized reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from suite.backends.base import Message, Prefilled, check_room, frozen_strftime
+from suite.clock import monotonic
+from suite.errors import LoadError, Unavailable
+
+Attention = Literal["auto", "eager", "sdpa", "flash_attention_2"]
+DType = Literal["auto", "float16", "bfloat16", "float32"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransformersOptions:
+    """Options of the ``transformers`` backend."""
+
+    dtype: DType = "auto"
+    device: str = "auto"
+    """``auto`` takes the first CUDA device, or else the CPU."""
+    attention: Attention = "auto"
+    compile: bool = False
+    """Run the forward pass through ``torch.compile``."""
+    n_threads: int | None = None
+    """CPU threads; None takes the physical cores that this process may use."""
+    trust_remote_code: bool = False
+
+
+class TransformersModel:
+    """A causal language model in memory."""
+
+    def __init__(self, model: Any, tokenizer: Any, options: Any, prompt_format: str) -> None:
+        import torch
+
+        self.clock = monotonic
+        self._torch = torch
+        self._model = model
+        self._forward = torch.compile(model) if getattr(options, "compile", False) else model
+        self._tokenizer = tokenizer
+        self._prompt_format = prompt_format
+        self._cache: Any = None
+        self._ends = _end_tokens(model, tokenizer)
+        self.threads = torch.get_num_threads()
+        self.context_tokens = int(getattr(model.config, "max_position_embeddings", 2**31 - 1))
+        self.facts = self._read_facts()
+
+    def _read_facts(self) -> dict[str, str]:
+        import transformers
+
+        torch, model = self._torch, self._model
+        dtypes = sorted({str(parameter.dtype).removeprefix("torch.") for parameter in model.parameters()})
+        return {
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+            "attention": str(model.config._attn_implementation),  # the only place that tells what is in force
+            "dtype": str(model.dtype).removeprefix("torch."),
+            "dtypes": "+".join(dtypes),
+            "device": str(model.device),
+            "cpu capability": torch.backends.cpu.get_cpu_capability(),
+            "n_threads": str(self.threads),
+            "cuda": str(torch.version.cuda),
+        }
+
+    @property
+    def footprint_bytes(self) -> int:
+        """Bytes of the parameters and buffers in memory."""
+        return int(self._model.get_memory_footprint())
+
+    def render(self, messages: Sequence[Message]) -> list[int]:
+        """See `LoadedModel.render`."""
+        if self._prompt_format == "raw":
+            text = "\n".join(message["content"] for message in messages)
+            return list(self._tokenizer(text, add_special_tokens=True)["input_ids"])
+        if not self._tokenizer.chat_template:
+            raise LoadError('the tokenizer has no chat template; set prompt_format = "raw" or use a model that has one')
+        text = self._tokenizer.apply_chat_template(
+            [dict(message) for message in messages],
+            add_generation_prompt=True,
+            tokenize=False,
+            strftime_now=frozen_strftime,
+        )
+        return list(self._tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def encode(self, text: str) -> list[int]:
+        """See `LoadedModel.encode`."""
+        return list(self._tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """See `LoadedModel.decode`."""
+        text: str = self._tokenizer.decode(list(ids), skip_special_tokens=True)
+        return text
+
+    def is_end(self, token: int) -> bool:
+        """See `LoadedModel.is_end`."""
+        return token in self._ends
+
+    def stream(self, prompt: Sequence[int], max_new_tokens: int) -> Iterator[Prefilled | int]:
+        """See `LoadedModel.stream`. Taking the token to the CPU synchronizes the device."""
+        from transformers import DynamicCache
+
+        check_room(len(prompt), max_new_tokens, self.context_tokens)
+        self._cache = DynamicCache(config=self._model.config)
+        logits = self._step(list(prompt))
+        self._synchronize()
+        yield Prefilled(int(self._cache.get_seq_length()))
+        for remaining in range(max_new_tokens, 0, -1):
+            token = int(logits.argmax())
+            yield token
+            if remaining > 1:
+                logits = self._step([token])
+
+    def _step(self, ids: list[int]) -> Any:
+        """Logits of the last position after `ids` have been evaluated on top of the cache."""
+        torch = self._torch
+        with torch.inference_mode():
+            inputs = torch.tensor([ids], device=self._model.device)
+            return self._forward(inputs, cache=self._cache, use_cache=True, logits_to_keep=1).logits[0, -1]
+
+    def _synchronize(self) -> None:
+        if self._model.device.type == "cuda":
+            self._torch.cuda.synchronize()
+
+    def kv_cache_bytes(self) -> tuple[int, int] | None:
+        """Bytes of the tensors in the cache of the last generation, and its length."""
+        if self._cache is None:
+            return None
+        tensors = [tensor for layer in self._cache.layers for tensor in (layer.keys, layer.values)]
+        return sum(tensor.nbytes for tensor in tensors), int(self._cache.get_seq_length())
+
+    def device_bytes(self) -> int | None:
+        """Peak of torch's CUDA allocator; None on the CPU."""
+        return int(self._torch.cuda.max_memory_allocated()) if self._model.device.type == "cuda" else None
+
+    def close(self) -> None:
+        """Drop the references; the end of the process frees the memory."""
+        self._cache = self._model = self._forward = None
+
+
+def load_model(weights: Path | None, options: Any, prompt_format: str, quantization: Any = None) -> TransformersModel:
+    """Load a directory of safetensors, never pickles; `quantization` is a transformers quantization config."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    if weights is None:
+        raise LoadError("this backend needs a directory of safetensors")
+    if options.n_threads:
+        torch.set_num_threads(options.n_threads)
+    device = pick_device(options.device)
+    placement = {"device_map": {"": device}} if quantization is not None else {}
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(weights, trust_remote_code=options.trust_remote_code)
+        model = AutoModelForCausalLM.from_pretrained(
+            weights,
+            dtype=options.dtype if options.dtype == "auto" else getattr(torch, options.dtype),
+            attn_implementation=None if options.attention == "auto" else options.attention,
+            quantization_config=quantization,
+            use_safetensors=True,
+            trust_remote_code=options.trust_remote_code,
+            **placement,
+        )
+    except (OSError, ValueError, RuntimeError, ImportError, KeyError) as fault:
+        raise LoadError(f"{weights}: {fault}") from fault
+    model = model if placement else model.to(device)
+    return TransformersModel(model.eval(), tokenizer, options, prompt_format)
+
+
+def pick_device(asked: str) -> str:
+    """The device to use. Raises Unavailable when a CUDA device is asked for and there is none."""
+    import torch
+
+    if asked.startswith("cuda") and not torch.cuda.is_available():
+        raise Unavailable(f"device '{asked}' was asked for, but this torch ({torch.__version__}) sees no CUDA device")
+    if asked != "auto":
+        return asked
+    return "cuda:0" if torch.cuda.is_available() else "cpu"
+
+
+def _end_tokens(model: Any, tokenizer: Any) -> frozenset[int]:
+    """Every token id that the model's files name as an end of text."""
+    declared = getattr(model.generation_config, "eos_token_id", None)
+    ends = declared if isinstance(declared, list) else [declared]
+    return frozenset(token for token in [*ends, tokenizer.eos_token_id] if token is not None)
+
+
+class Transformers:
+    """The ``transformers`` backend."""
+
+    options: ClassVar[type[Any]] = TransformersOptions
+    requires: ClassVar[tuple[str, ...]] = ("torch", "transformers")
+    weights_format: ClassVar[Literal["gguf", "safetensors", "none"]] = "safetensors"
+    makes: ClassVar[tuple[str, ...]] = ("dequantized",)
+    makers: ClassVar[tuple[str, ...]] = ("transformers",)
+
+    def load(self, weights: Path | None, options: TransformersOptions, prompt_format: str) -> TransformersModel:
+        """Load a directory of safetensors."""
+        return load_model(weights, options, prompt_format)
+
+    def make(self, recipe: str, source: Path, destination: Path) -> None:
+        """``dequantized``: turn a GGUF file into a directory of FP16 safetensors with its tokenizer."""
+        import torch
+        from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
+        try:
+            model = AutoModelForCausalLM.from_pretrained(
+                source.parent,
+                gguf_file=source.name,
+                quantization_config=GgufConfig(dequantize=True),
+                dtype=torch.float16,
+            )
+            tokenizer = AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name)
+        except (OSError, ValueError, RuntimeError, ImportError, KeyError) as fault:
+            raise LoadError(f"{source}: transformers cannot read this GGUF: {fault}") from fault
+        model.save_pretrained(destination, safe_serialization=True)
+        tokenizer.save_pretrained(destination)
+
+
+BACKEND = Transformers()

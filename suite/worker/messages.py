@@ -1,0 +1,163 @@
+"""What parent and worker say to each other: one JSON object a line.
+
+Standard library only: a worker may run under another interpreter that has just a backend installed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """Load the weights. Answered by `Loaded`."""
+
+    backend: str
+    weights: str | None
+    options: Mapping[str, Any]
+    prompt_format: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """The model is in memory."""
+
+    load_s: float
+    """Process ready → model in memory, imports of the backend's libraries left out."""
+    import_s: float
+    context_tokens: int
+    threads: int
+    facts: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Render:
+    """Render chats to token ids. Answered by `Rendered`."""
+
+    chats: Mapping[str, list[dict[str, str]]]
+    """Messages by case id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendered:
+    """Token ids by case id."""
+
+    ids: Mapping[str, list[int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encode:
+    """Token ids of plain text. Answered by `Encoded`."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoded:
+    """Token ids, no special tokens."""
+
+    ids: list[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generate:
+    """One greedy generation, state cleared before. Answered by `Generated`."""
+
+    prompt: list[int]
+    max_new_tokens: int
+    stop_at_end: bool = True
+    """False for timing: the number of tokens is fixed, whatever they are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generated:
+    """The tokens with their times in seconds since the request started, and what the witnesses saw."""
+
+    token_ids: list[int]
+    text: str
+    finish_reason: Literal["stop", "length"]
+    prompt_tokens: int
+    evaluated_tokens: int
+    prefill_s: float
+    token_times_s: list[float]
+    witness: Mapping[str, float | int | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """Read memory. Answered by `Memory`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """Memory of the worker process, bytes."""
+
+    peak_rss_bytes: int | None
+    uss_bytes: int | None
+    peak_device_bytes: int | None
+    kv_cache_bytes: int | None
+    kv_cache_tokens: int | None
+    """Tokens that the reported KV cache holds or is allocated for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Make:
+    """Make weights. Answered by `Made`."""
+
+    backend: str
+    recipe: str
+    source: str
+    destination: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """The weights are at their destination."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """The request failed, the worker lives on."""
+
+    kind: Literal["load", "unavailable", "usage", "failure"]
+    message: str
+
+
+Request = Load | Render | Encode | Generate | Measure | Make
+Response = Loaded | Rendered | Encoded | Generated | Memory | Made | Failed
+
+_TYPES: Mapping[str, type[Any]] = {
+    cls.__name__: cls
+    for cls in (
+        Load,
+        Loaded,
+        Render,
+        Rendered,
+        Encode,
+        Encoded,
+        Generate,
+        Generated,
+        Measure,
+        Memory,
+        Make,
+        Made,
+        Failed,
+    )
+}
+
+
+def pack(message: Request | Response) -> bytes:
+    """One line. Raises ValueError for a number that is not finite."""
+    return json.dumps([type(message).__name__, asdict(message)], allow_nan=False).encode() + b"\n"
+
+
+def unpack(line: bytes) -> Any:
+    """The message in a line. Raises ValueError when it is none."""
+    try:
+        name, fields = json.loads(line)
+        return _TYPES[name](**fields)
+    except (ValueError, TypeError, KeyError) as fault:
+        raise ValueError(f"not a message: {line[:200]!r} ({fault})") from fault

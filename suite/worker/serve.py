@@ -1,0 +1,148 @@
+"""What a worker does with each request. Runs in the worker process, with standard library and backend only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from suite import backends, clock
+from suite.backends.base import Backend, LoadedModel, Prefilled
+from suite.errors import LoadError, QuantdriftError, Unavailable, UsageError
+from suite.worker import memory
+from suite.worker.messages import (
+    Encode,
+    Encoded,
+    Failed,
+    Generate,
+    Generated,
+    Load,
+    Loaded,
+    Made,
+    Make,
+    Measure,
+    Memory,
+    Render,
+    Rendered,
+    Request,
+    Response,
+)
+from suite.worker.witness import Observer
+
+
+class Server:
+    """Holds at most one model."""
+
+    def __init__(self) -> None:
+        self._model: LoadedModel | None = None
+        self._peak_device: int | None = None
+
+    def answer(self, request: Request) -> Response:
+        """Do what is asked. A failure of the library becomes `Failed`; the worker lives on."""
+        try:
+            return self._dispatch(request)
+        except Unavailable as fault:
+            return Failed(kind="unavailable", message=str(fault))
+        except LoadError as fault:
+            return Failed(kind="load", message=str(fault))
+        except (UsageError, QuantdriftError) as fault:
+            return Failed(kind="usage", message=str(fault))
+        except Exception as fault:  # noqa: BLE001 - the boundary of the process: whatever a library raises is an answer
+            return Failed(kind="failure", message=f"{type(fault).__name__}: {fault}")
+
+    def _dispatch(self, request: Request) -> Response:
+        match request:
+            case Load():
+                return self._load(request)
+            case Render():
+                return Rendered(ids={case: self._loaded.render(chat) for case, chat in request.chats.items()})
+            case Encode():
+                return Encoded(ids=self._loaded.encode(request.text))
+            case Generate():
+                return self._generate(request)
+            case Measure():
+                return self._measure()
+            case Make():
+                backends.resolve(request.backend).make(request.recipe, Path(request.source), Path(request.destination))
+                return Made()
+
+    @property
+    def _loaded(self) -> LoadedModel:
+        if self._model is None:
+            raise UsageError("no model is loaded in this worker")
+        return self._model
+
+    def _load(self, request: Load) -> Loaded:
+        begin = clock.monotonic()
+        backend: Backend = backends.resolve(request.backend)
+        for module in backend.requires:
+            __import__(module)
+        imported = clock.monotonic()
+        options = backend.options(**request.options)
+        weights = Path(request.weights) if request.weights else None
+        model = backend.load(weights, options, request.prompt_format)
+        self._model = model
+        return Loaded(
+            load_s=clock.monotonic() - imported,
+            import_s=imported - begin,
+            context_tokens=model.context_tokens,
+            threads=model.threads,
+            facts=dict(model.facts),
+        )
+
+    def _generate(self, request: Generate) -> Generated:
+        model = self._loaded
+        observer = Observer(model.threads)
+        stream = model.stream(request.prompt, request.max_new_tokens)
+        is_end: Callable[[int], bool] = model.is_end if request.stop_at_end else _never
+        observer.start()
+        timed = _time(model.clock, stream, is_end)
+        witness = observer.stop(simulated=model.clock is not clock.monotonic)
+        self._watch_device()
+        return Generated(
+            prompt_tokens=len(request.prompt), text=model.decode(timed["token_ids"]), witness=witness, **timed
+        )
+
+    def _measure(self) -> Memory:
+        self._watch_device()
+        cache = self._loaded.kv_cache_bytes()
+        return Memory(
+            peak_rss_bytes=memory.peak_rss_bytes(),
+            uss_bytes=memory.uss_bytes(),
+            peak_device_bytes=self._peak_device,
+            kv_cache_bytes=cache[0] if cache else None,
+            kv_cache_tokens=cache[1] if cache else None,
+        )
+
+    def _watch_device(self) -> None:
+        seen = [value for value in (memory.device_bytes(), self._loaded.device_bytes(), self._peak_device) if value]
+        self._peak_device = max(seen, default=None)
+
+
+def _never(_token: int) -> bool:
+    return False
+
+
+def _time(now: clock.Clock, stream: Iterator[Prefilled | int], is_end: Callable[[int], bool]) -> dict[str, Any]:
+    """Take the time of every item of a stream. The end token is neither counted nor timed."""
+    tokens: list[int] = []
+    times: list[float] = []
+    evaluated, prefill_s, finish = 0, 0.0, "length"
+    start = now()
+    for item in stream:
+        elapsed = now() - start
+        if isinstance(item, Prefilled):
+            evaluated, prefill_s = item.evaluated_tokens, elapsed
+            continue
+        if is_end(item):
+            finish = "stop"
+            break
+        tokens.append(item)
+        times.append(elapsed)
+    return {
+        "token_ids": tokens,
+        "token_times_s": times,
+        "evaluated_tokens": evaluated,
+        "prefill_s": prefill_s,
+        "finish_reason": finish,
+    }
