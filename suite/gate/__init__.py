@@ -1,0 +1,1 @@
+"""Measurements and baselines → comparisons (numbers) → findings (verdicts). Pure throughout."""

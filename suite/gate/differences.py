@@ -1,0 +1,47 @@
+"""What differs between two sets of facts, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from suite.records import Environment, Provenance, QualityBaseline, SpeedBaseline, VariantResult
+
+MACHINE = "machine."
+"""Prefix of the machine's identity among a variant's."""
+
+_ABSENT = "(absent)"
+
+
+def describe_differences(was: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
+    """``field: old → new`` for every field that is not the same on both sides, by name."""
+    return tuple(
+        f"{name}: {was.get(name, _ABSENT)} → {now.get(name, _ABSENT)}"
+        for name in sorted({*was, *now})
+        if was.get(name) != now.get(name)
+    )
+
+
+def speed_identity(result: VariantResult, environment: Environment) -> dict[str, str]:
+    """The variant's identity with the machine's, which is part of the question when speed is asked."""
+    return {**result.identity, **_machine(environment)}
+
+
+def quality_suspects(result: VariantResult, environment: Environment) -> dict[str, str]:
+    """What may be to blame for a change of quality: the machine too, since kernels differ between machines."""
+    return {**environment.suspects, **_machine(environment), **result.suspects}
+
+
+def speed_suspects(result: VariantResult, environment: Environment) -> dict[str, str]:
+    """What may be to blame for a change of speed or memory."""
+    return {**environment.suspects, **result.suspects}
+
+
+def describe_accepted(baseline: QualityBaseline | SpeedBaseline) -> str:
+    """When and why it was accepted, and whether somebody edited the file since."""
+    provenance: Provenance = baseline.provenance
+    edited = "; the file was edited by hand since" if baseline.edited else ""
+    return f'accepted {provenance.accepted[:10]}, "{provenance.reason}"{edited}'
+
+
+def _machine(environment: Environment) -> dict[str, str]:
+    return {f"{MACHINE}{name}": value for name, value in environment.identity.items()}

@@ -1,0 +1,170 @@
+"""One baseline after an update: what drifted or is missing is taken from the run, the rest is kept to the letter."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from suite.gate.answers import answer_of, is_same_answer, outcome_of_answer, pair_answers
+from suite.gate.compare_speed import NOT_COMPARED, launch_medians
+from suite.gate.differences import quality_suspects, speed_identity, speed_suspects
+from suite.gate.plan import ALL
+from suite.metrics.catalog import SPECS
+from suite.metrics.quality import PER_OUTCOME, by_scope, mean_of
+from suite.records import (
+    Aspect,
+    BaselineCase,
+    BaselineMetric,
+    Finding,
+    Provenance,
+    QualityBaseline,
+    Run,
+    SpeedBaseline,
+    Trial,
+    VariantResult,
+    Verdict,
+)
+
+Mode = Literal["new", "changed", "all"]
+
+_DRIFTED = frozenset({Verdict.REGRESSED, Verdict.IMPROVED, Verdict.NOT_COMPARABLE})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """What an update of one variant's baselines works from."""
+
+    run: Run
+    result: VariantResult
+    trials: tuple[Trial, ...]
+    """Of this variant."""
+    findings: tuple[Finding, ...]
+    """Of this variant."""
+    mode: Mode
+    provenance: Provenance
+
+
+def refresh_speed(update: Update, old: SpeedBaseline | None) -> SpeedBaseline | None:
+    """The speed and memory baseline to write, or None when nothing would change."""
+    run, result, mode = update.run, update.result, update.mode
+    identity = speed_identity(result, run.environment)
+    measured = _measured_metrics(result)
+    if old is None or mode == "all":
+        metrics: Mapping[str, BaselineMetric] = measured
+    elif dict(old.identity) != identity:
+        metrics = measured
+    else:
+        scopes = {scenario.name for scenario in run.matrix.scenarios} | {ALL}
+        metrics = _merge_metrics(
+            old.metrics, measured, _drifted(update.findings) if mode == "changed" else None, scopes
+        )
+    if old is not None and mode != "all" and metrics == dict(old.metrics) and dict(old.identity) == identity:
+        return None
+    return SpeedBaseline(
+        model=run.model,
+        variant=result.variant.name,
+        machine=run.environment.machine,
+        identity=identity,
+        suspects=speed_suspects(result, run.environment),
+        provenance=update.provenance,
+        metrics=metrics,
+    )
+
+
+def refresh_quality(update: Update, old: QualityBaseline | None) -> QualityBaseline | None:
+    """The quality baseline to write, or None when nothing would change."""
+    run, result, trials, mode = update.run, update.result, update.trials, update.mode
+    answers = {trial.case: answer_of(trial) for trial in trials}
+    domains = {trial.case: trial.domain for trial in trials}
+    if old is None or mode == "all":
+        cases = answers
+        kept: Mapping[str, BaselineMetric] = {}
+    elif dict(old.identity) != dict(result.identity):
+        cases, kept = answers, {}
+    else:
+        cases = _merge_cases(update, answers, old)
+        if cases == dict(old.cases):
+            return None
+        kept = old.metrics
+    touched = _touched_scopes(cases, old.cases if old and kept else {}, domains)
+    return QualityBaseline(
+        model=run.model,
+        variant=result.variant.name,
+        identity=dict(result.identity),
+        suspects=quality_suspects(result, run.environment),
+        provenance=update.provenance,
+        metrics=_quality_metrics(cases, domains, kept, touched),
+        cases=cases,
+    )
+
+
+def _drifted(findings: Sequence[Finding]) -> set[str]:
+    """``metric/scope`` of everything that drifted, gated or not."""
+    return {f"{finding.metric}/{finding.scope}" for finding in findings if finding.verdict in _DRIFTED}
+
+
+def _measured_metrics(result: VariantResult) -> dict[str, BaselineMetric]:
+    return {
+        f"{m.metric}/{m.scope}": BaselineMetric(value=m.value, unit=SPECS[m.metric].unit, launches=launch_medians(m))
+        for m in result.measurements
+        if m.metric in SPECS and m.metric not in NOT_COMPARED and m.value is not None
+        if SPECS[m.metric].aspect is not Aspect.QUALITY
+    }
+
+
+def _merge_metrics(
+    old: Mapping[str, BaselineMetric],
+    measured: Mapping[str, BaselineMetric],
+    drifted: Collection[str] | None,
+    scopes: Collection[str],
+) -> dict[str, BaselineMetric]:
+    """Old values, and the missing ones. Unless `drifted` is None: drifted ones replaced, gone scopes dropped."""
+    if drifted is None:
+        return {**measured, **old}
+    kept = {key: value for key, value in old.items() if key.partition("/")[2] in scopes}
+    return {**measured, **kept, **{key: value for key, value in measured.items() if key in drifted}}
+
+
+def _merge_cases(update: Update, answers: Mapping[str, BaselineCase], old: QualityBaseline) -> dict[str, BaselineCase]:
+    """Old answers with the missing ones added, and in mode ``changed`` also what asks another question or drifted.
+
+    A case drifted when its answer is another one and a gate on its domain, or one on ``all``, says so. Cases that no
+    longer exist are dropped.
+    """
+    if update.mode == "new":
+        return {**answers, **old.cases}
+    pairing = pair_answers(update.trials, old.cases)
+    quality = [finding for finding in update.findings if finding.comparison.aspect is Aspect.QUALITY]
+    scopes = {key.partition("/")[2] for key in _drifted(quality)}
+    drifted = {p.case for p in pairing.pairs if scopes & {ALL, p.domain} and not is_same_answer(p)}
+    replaced = drifted | set(pairing.changed)
+    return {
+        case: old.cases[case] if case in old.cases and case not in replaced else answer
+        for case, answer in answers.items()
+    }
+
+
+def _touched_scopes(
+    cases: Mapping[str, BaselineCase], old: Mapping[str, BaselineCase], domains: Mapping[str, str]
+) -> set[str]:
+    """Scopes in which a case was added, replaced or dropped: only their metrics are computed anew."""
+    changed = {case for case in {*cases, *old} if cases.get(case) != old.get(case)}
+    return {ALL, *(domains.get(case, case.partition("/")[0]) for case in changed)} if changed else set()
+
+
+def _quality_metrics(
+    cases: Mapping[str, BaselineCase],
+    domains: Mapping[str, str],
+    kept: Mapping[str, BaselineMetric],
+    touched: Collection[str],
+) -> dict[str, BaselineMetric]:
+    domain_of = {case: domains.get(case, case.partition("/")[0]) for case in cases}
+    scopes = by_scope(outcome_of_answer(domain_of[case], answer) for case, answer in cases.items())
+    metrics: dict[str, BaselineMetric] = {}
+    for metric in PER_OUTCOME:
+        for scope, outcomes in scopes.items():
+            key = f"{metric}/{scope}"
+            fresh = BaselineMetric(value=mean_of(metric, outcomes), unit=SPECS[metric].unit)
+            metrics[key] = fresh if scope in touched or key not in kept else kept[key]
+    return metrics

@@ -1,0 +1,133 @@
+"""Numbers and verdicts in the words of one plain sentence. Words carry the direction; no sign is needed to read it."""
+
+from __future__ import annotations
+
+from suite.gate.decide import flip_counts, limit_of
+from suite.metrics.catalog import SPECS
+from suite.records import Aspect, Comparison, Direction, Tolerance, Verdict
+
+TITLES = {
+    "prefill_tok_s": "prefill rate",
+    "ttft_s": "time to first token",
+    "cold_ttft_s": "time to first token after a load",
+    "decode_tok_s": "decode rate",
+    "itl_s": "gap between tokens",
+    "tpot_s": "time per token",
+    "load_s": "load time",
+    "peak_rss_bytes": "peak memory",
+    "uss_bytes": "own memory",
+    "peak_device_bytes": "peak accelerator memory",
+    "kv_cache_bytes": "KV cache",
+    "exact": "share of right answers",
+    "output_tokens": "answer length",
+    "truncated": "share of truncated answers",
+    "empty": "share of empty answers",
+    "unparsable": "share of unparsable answers",
+}
+
+
+def sentence(comparison: Comparison, tolerance: Tolerance, verdict: Verdict) -> str:
+    """The one sentence that a person reads first."""
+    subject = f"{comparison.variant}: {TITLES.get(comparison.metric, comparison.metric)} ({comparison.scope})"
+    if comparison.unresolved is not None:
+        return f"{subject} {_UNRESOLVED.get(comparison.unresolved, 'has no verdict')}: {comparison.reason}"
+    if comparison.observed is None or comparison.baseline is None:
+        return f"{subject} was not measured"
+    return f"{subject} {_change(comparison)}{_evidence(comparison)}; {_limits(comparison, tolerance, verdict)}"
+
+
+_UNRESOLVED = {
+    Verdict.ERROR: "could not be measured",
+    Verdict.INVALID: "was measured of something else",
+    Verdict.NOT_MEASURED: "was not measured",
+    Verdict.UNBASELINED: "has no baseline",
+    Verdict.NOT_COMPARABLE: "cannot be compared with its baseline",
+}
+
+
+def format_value(metric: str, value: float) -> str:
+    """A value with its unit: ``171.2 tok/s``, ``12.3 ms``, ``612.0 MiB``, ``0.521``."""
+    match SPECS[metric].unit:
+        case "s":
+            return f"{value:.3g} s" if value >= 1 else f"{1000 * value:.3g} ms"
+        case "bytes":
+            return f"{value / 2**20:.1f} MiB"
+        case "tok/s":
+            return f"{value:.4g} tok/s"
+        case "tokens":
+            return f"{value:.1f} tokens"
+        case _:
+            return f"{value:.3f}"
+
+
+def format_amount(comparison: Comparison, amount: float) -> str:
+    """An amount on the scale of the drift: percent, points of 100, or tokens."""
+    return f"{_number(comparison, amount)} {_unit(comparison)}"
+
+
+def _number(comparison: Comparison, amount: float) -> str:
+    scaled = amount if _unit(comparison) == "tokens" else 100 * amount
+    return f"{scaled:.1f}"
+
+
+def _unit(comparison: Comparison) -> str:
+    if comparison.aspect is not Aspect.QUALITY:
+        return "%"
+    return "tokens" if SPECS[comparison.metric].unit == "tokens" else "points"
+
+
+def _change(comparison: Comparison) -> str:
+    old, new = (format_value(comparison.metric, value or 0.0) for value in (comparison.baseline, comparison.observed))
+    if comparison.identical:
+        return f"is unchanged at {new}: every answer is the same, token for token, on {comparison.n} cases"
+    if comparison.drift is None:
+        return f"rose from nothing to {new}"
+    if comparison.drift == 0:
+        return f"is unchanged at {new}"
+    falls = (comparison.drift > 0) is (SPECS[comparison.metric].direction is Direction.HIGHER)
+    amount = format_amount(comparison, abs(comparison.drift))
+    return f"{'fell' if falls else 'rose'} by {amount}, {old} → {new}"
+
+
+def _evidence(comparison: Comparison) -> str:
+    """Interval, counts and test, as far as there are any, in brackets."""
+    parts = []
+    if comparison.interval is not None and not comparison.identical:
+        low, high = (_number(comparison, bound) for bound in comparison.interval)
+        level = "95 % one-sided bounds" if comparison.aspect is Aspect.QUALITY else "95 %"
+        parts.append(f"{level}: {low} … {high} {_unit(comparison)} worse")
+    if comparison.aspect is Aspect.SPEED:
+        parts.append(f"launches: {comparison.n} now, {comparison.n_baseline} then")
+    if comparison.p_value is not None and not comparison.identical:
+        lost, gained = flip_counts(comparison)
+        parts.append(f"{lost} lost and {gained} gained of {comparison.n} cases, p = {comparison.p_value:.2g}")
+    if comparison.contended:
+        parts.append(comparison.contended)
+    return f" ({'; '.join(parts)})" if parts else ""
+
+
+def _limits(comparison: Comparison, tolerance: Tolerance, verdict: Verdict) -> str:
+    """Tolerance, what could have been seen, and why it cannot be told when it cannot."""
+    limit = limit_of(comparison, tolerance)
+    words = [f"tolerance {format_amount(comparison, limit)}"]
+    if comparison.mde is not None:
+        words.append(f"could have seen {format_amount(comparison, comparison.mde)}")
+        if comparison.mde > limit and not comparison.identical:
+            words.append("which makes the tolerance tighter than the noise allows")
+    elif comparison.p_value is not None:
+        words.append(f"{comparison.n} cases are too few to show any loss")
+    if verdict is Verdict.INCONCLUSIVE:
+        words.append(f"cannot tell: {_doubt(comparison)}")
+    if comparison.reason and not comparison.contended:
+        words.append(comparison.reason)
+    return ", ".join(words)
+
+
+def _doubt(comparison: Comparison) -> str:
+    if comparison.contended:
+        return "the machine was not ours"
+    if comparison.aspect is Aspect.QUALITY:
+        return "so few changed answers may be luck"
+    if comparison.interval is None:
+        return "one launch on each side has no spread"
+    return "the interval spans the tolerance"

@@ -1,0 +1,89 @@
+"""Every quantity that is measured: identifier, unit, direction, what it is about, and the formula in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from suite.records import Aspect, Direction, MetricSpec
+
+_PER_SAMPLE = "value: median over launches of the median over clean samples"
+
+
+def _spec(name: str, unit: str, better: str, aspect: Aspect, *formula: str) -> MetricSpec:
+    return MetricSpec(name=name, unit=unit, direction=Direction(better), aspect=aspect, formula="; ".join(formula))
+
+
+_SPEED = (
+    _spec(
+        "prefill_tok_s", "tok/s", "higher", Aspect.SPEED, "newly evaluated prompt tokens / prefill time", _PER_SAMPLE
+    ),
+    _spec("ttft_s", "s", "lower", Aspect.SPEED, "request start to first token available", _PER_SAMPLE),
+    _spec("decode_tok_s", "tok/s", "higher", Aspect.SPEED, "(n - 1) / (last - first token time)", _PER_SAMPLE),
+    _spec(
+        "itl_s",
+        "s",
+        "lower",
+        Aspect.SPEED,
+        "median gap between two tokens (a stall within a sample moves decode_tok_s, not this)",
+        _PER_SAMPLE,
+    ),
+    _spec("tpot_s", "s", "lower", Aspect.SPEED, "(last - first token time) / (n - 1)", _PER_SAMPLE),
+    _spec("load_s", "s", "lower", Aspect.SPEED, "start of the load to ready", "value: median over launches"),
+    _spec(
+        "cold_ttft_s",
+        "s",
+        "lower",
+        Aspect.SPEED,
+        "TTFT of the first request after a load",
+        "value: median over launches",
+    ),
+    _spec(
+        "speedup",
+        "x",
+        "higher",
+        Aspect.SPEED,
+        "decode_tok_s of a launch / decode_tok_s of the reference's launch of the same index",
+        "value: geometric mean over launches",
+    ),
+)
+
+_MAXIMUM = "value: maximum over launches"
+_MEMORY = (
+    _spec("peak_rss_bytes", "bytes", "lower", Aspect.MEMORY, "highest resident set of the worker", _MAXIMUM),
+    _spec("uss_bytes", "bytes", "lower", Aspect.MEMORY, "memory that only the worker holds", _MAXIMUM),
+    _spec("peak_device_bytes", "bytes", "lower", Aspect.MEMORY, "highest accelerator memory in use", _MAXIMUM),
+    _spec(
+        "kv_cache_bytes",
+        "bytes",
+        "lower",
+        Aspect.MEMORY,
+        "2 x layers x KV heads x head size x bytes per element x context",
+        _MAXIMUM,
+    ),
+)
+
+_QUALITY = (
+    _spec(
+        "score",
+        "credit",
+        "higher",
+        Aspect.QUALITY,
+        "mean credit over the answered cases, 0..1",
+        "truncated, empty and unparsable answers earn none and are counted apart",
+    ),
+    _spec("exact", "share", "higher", Aspect.QUALITY, "share of the answered cases that count as right"),
+    _spec("output_tokens", "tokens", "lower", Aspect.QUALITY, "mean number of tokens in an answer"),
+    _spec(
+        "truncated",
+        "share",
+        "lower",
+        Aspect.QUALITY,
+        "share of answers whose token budget ran out before an anchored answer appeared",
+    ),
+    _spec("empty", "share", "lower", Aspect.QUALITY, "share of answers of nothing but white space, thoughts stripped"),
+    _spec("unparsable", "share", "lower", Aspect.QUALITY, "share of answers in which no rule of the scorer found one"),
+)
+
+SPECS: Mapping[str, MetricSpec] = MappingProxyType({spec.name: spec for spec in (*_SPEED, *_MEMORY, *_QUALITY)})
+"""Metric identifier → what it means, for every quantity that we measure."""

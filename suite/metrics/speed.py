@@ -1,0 +1,202 @@
+"""Speed of one variant: timed samples and launches → measurements. Only clean samples count.
+
+`decode_tok_s` follows the definition, (n - 1) / (last - first token time), so one stall within a sample lowers that
+sample. Robustness comes afterwards: stalled samples are contended and left out, and the value is a median of medians.
+`itl_s` is the median gap, which a single stall cannot move; the two drift apart when a backend stalls now and then.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from suite.records import Launch, Measurement, SampleStatus, SpeedSample, VariantResult, Witness
+from suite.stats.intervals import mean_interval
+from suite.stats.robust import group_medians, median, median_of_groups
+
+Rate = Callable[[SpeedSample], float | None]
+
+
+def prefill_tok_s(sample: SpeedSample) -> float | None:
+    """Newly evaluated prompt tokens / prefill time; None when no time passed."""
+    return _finite(sample.evaluated_tokens, sample.prefill_s)
+
+
+def decode_tok_s(sample: SpeedSample) -> float | None:
+    """(n - 1) / sum of the gaps; None for fewer than two tokens."""
+    return _finite(len(sample.itl_s), math.fsum(sample.itl_s))
+
+
+def tpot_s(sample: SpeedSample) -> float | None:
+    """Sum of the gaps / (n - 1); None for fewer than two tokens."""
+    return _finite(math.fsum(sample.itl_s), len(sample.itl_s))
+
+
+def median_itl_s(sample: SpeedSample) -> float | None:
+    """The median gap between two tokens; None for fewer than two tokens."""
+    return median(sample.itl_s) if sample.itl_s else None
+
+
+PER_SAMPLE: Mapping[str, Rate] = {
+    "prefill_tok_s": prefill_tok_s,
+    "ttft_s": lambda sample: sample.ttft_s,
+    "decode_tok_s": decode_tok_s,
+    "itl_s": median_itl_s,
+    "tpot_s": tpot_s,
+}
+"""Metric identifier → its value for one sample."""
+
+PER_LAUNCH: Mapping[str, Callable[[Launch], float | None]] = {
+    "load_s": lambda launch: launch.load_s,
+    "cold_ttft_s": lambda launch: launch.cold_ttft_s,
+}
+
+
+def measure_samples(samples: Sequence[SpeedSample]) -> tuple[Measurement, ...]:
+    """Measurements of one variant's timed samples, by metric, then by scenario in order of first appearance.
+
+    Value: median over launches of the median over the launch's clean samples. With no clean sample the status is
+    ``contended``, with what the witnesses saw, and the contended samples for display; with none but rejected samples,
+    which timed something else, ``not_measured``.
+    """
+    scenarios: dict[str, list[SpeedSample]] = {}
+    for sample in samples:
+        scenarios.setdefault(sample.scenario, []).append(sample)
+    return tuple(_measure(metric, scenario, taken) for metric in PER_SAMPLE for scenario, taken in scenarios.items())
+
+
+def measure_launches(launches: Sequence[Launch]) -> tuple[Measurement, ...]:
+    """Load time and cold TTFT of one variant, scope ``all``: median over launches, one sample a launch."""
+    return tuple(
+        _from_pairs(
+            metric,
+            "all",
+            [(value, launch.index) for launch in launches if (value := read(launch)) is not None],
+            missing="no launch reported it",
+        )
+        for metric, read in PER_LAUNCH.items()
+        if launches
+    )
+
+
+def speedup(results: Sequence[VariantResult], reference: str) -> dict[str, tuple[Measurement, ...]]:
+    """Decode rate of each variant / decode rate of the reference, by variant, one measurement a scenario.
+
+    Samples: the ratio of the launch medians of launches with the same index, since variants are interleaved and so met
+    the same machine. Value: their geometric mean; `speedup_interval` gives its interval. The reference itself has none.
+    """
+    base = next((result for result in results if result.variant.name == reference), None)
+    if base is None:
+        return {}
+    return {result.variant.name: tuple(_ratios(result, base)) for result in results if result.variant.name != reference}
+
+
+def speedup_interval(ratios: Sequence[float]) -> tuple[float, float] | None:
+    """95 % t interval of a geometric mean of ratios (on their logs, one a launch); None for fewer than two."""
+    if not ratios or min(ratios) <= 0:
+        return None
+    interval = mean_interval([math.log(ratio) for ratio in ratios])
+    return None if interval is None else (math.exp(interval.low), math.exp(interval.high))
+
+
+def _ratios(result: VariantResult, base: VariantResult) -> Iterable[Measurement]:
+    references = {m.scope: m for m in base.measurements if m.metric == "decode_tok_s"}
+    for mine in result.measurements:
+        if mine.metric == "decode_tok_s" and mine.scope in references:
+            yield _ratio(mine, references[mine.scope])
+
+
+def _ratio(mine: Measurement, reference: Measurement) -> Measurement:
+    for side in (mine, reference):
+        if side.status == "not_measured":
+            reason = f"decode_tok_s was not measured: {side.reason}"
+            return Measurement(metric="speedup", scope=mine.scope, value=None, status="not_measured", reason=reason)
+    numerators = group_medians(mine.samples, mine.launches)
+    denominators = group_medians(reference.samples, reference.launches)
+    shared = sorted(numerators.keys() & denominators.keys())
+    if not shared:
+        reason = "no launch of both variant and reference has clean samples"
+        return Measurement(metric="speedup", scope=mine.scope, value=None, status="not_measured", reason=reason)
+    ratios = tuple(numerators[launch] / denominators[launch] for launch in shared)
+    contended = next((side for side in (mine, reference) if side.status == "contended"), None)
+    return Measurement(
+        metric="speedup",
+        scope=mine.scope,
+        value=math.exp(math.fsum(math.log(ratio) for ratio in ratios) / len(ratios)),
+        samples=ratios,
+        launches=tuple(shared),
+        status="contended" if contended else "measured",
+        reason=contended.reason if contended else None,
+    )
+
+
+def _measure(metric: str, scenario: str, taken: Sequence[SpeedSample]) -> Measurement:
+    read = PER_SAMPLE[metric]
+    clean = [sample for sample in taken if sample.status is SampleStatus.CLEAN]
+    usable = clean or [sample for sample in taken if sample.status is SampleStatus.CONTENDED]
+    pairs = [(value, sample.launch) for sample in usable if (value := read(sample)) is not None]
+    left_out = describe_unclean(taken)
+    missing = f"no usable sample: {left_out}" if left_out else "the samples hold too few tokens for it"
+    return _from_pairs(metric, scenario, pairs, contended=not clean, reason=left_out, missing=missing)
+
+
+def _from_pairs(
+    metric: str,
+    scope: str,
+    pairs: Sequence[tuple[float, int]],
+    *,
+    missing: str,
+    contended: bool = False,
+    reason: str | None = None,
+) -> Measurement:
+    if not pairs:
+        return Measurement(metric=metric, scope=scope, value=None, status="not_measured", reason=missing)
+    samples, launches = tuple(value for value, _ in pairs), tuple(launch for _, launch in pairs)
+    return Measurement(
+        metric=metric,
+        scope=scope,
+        value=median_of_groups(samples, launches),
+        samples=samples,
+        launches=launches,
+        status="contended" if contended else "measured",
+        reason=reason,
+    )
+
+
+def describe_unclean(taken: Sequence[SpeedSample]) -> str | None:
+    """How many samples were left out and what the witnesses saw, for people; None when all were clean."""
+    contended = [sample for sample in taken if sample.status is SampleStatus.CONTENDED]
+    rejected = [sample for sample in taken if sample.status is SampleStatus.REJECTED]
+    if not contended and not rejected:
+        return None
+    parts = []
+    if contended:
+        seen = describe_witnesses([sample.witness for sample in contended])
+        parts.append(f"{len(contended)} of {len(taken)} samples contended ({seen})")
+    if rejected:
+        reasons = sorted({sample.reason or "no reason given" for sample in rejected})
+        parts.append(f"{len(rejected)} of {len(taken)} samples rejected ({'; '.join(reasons)})")
+    return ", ".join(parts)
+
+
+def describe_witnesses(witnesses: Sequence[Witness]) -> str:
+    """Medians of what the witnesses saw: ``CPU pressure 31 %, own CPU time 66 %, steal 4 %``.
+
+    Own CPU time is the worker's, as a share of wall time × threads.
+    """
+    columns = {
+        "CPU pressure": [w.pressure for w in witnesses],
+        "own CPU time": [w.cpu_s / (w.wall_s * w.threads) if w.wall_s > 0 and w.threads else None for w in witnesses],
+        "steal": [w.steal for w in witnesses],
+    }
+    seen = {name: [value for value in column if value is not None] for name, column in columns.items()}
+    words = [f"{name} {100 * median(values):.0f} %" for name, values in seen.items() if values]
+    return ", ".join(words) if words else "no witness could be read"
+
+
+def _finite(numerator: float, denominator: float) -> float | None:
+    """The ratio, or None when it has no finite, positive value."""
+    if denominator <= 0 or numerator <= 0:
+        return None
+    ratio = numerator / denominator
+    return ratio if math.isfinite(ratio) else None

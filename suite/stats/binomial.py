@@ -1,0 +1,76 @@
+"""Exact statistics of flips: paired cases that were lost (right → wrong) or gained (wrong → right).
+
+Normal approximations are no good at a few dozen cases; everything here is exact, by summing binomial probabilities.
+"""
+
+from __future__ import annotations
+
+import math
+
+ALPHA = 0.05
+"""One-sided level of the test for a loss."""
+
+
+def upper_tail(successes: int, trials: int) -> float:
+    """P(X ≥ successes) for X ~ Binomial(trials, 1/2), exactly."""
+    favourable = sum(math.comb(trials, k) for k in range(max(successes, 0), trials + 1))
+    return float(favourable / 2**trials)
+
+
+def mcnemar_p(lost: int, gained: int) -> float:
+    """Exact one-sided McNemar test that cases are lost more often than gained; 1.0 when nothing flipped.
+
+    Given that a case flipped, it is as likely to be lost as gained if nothing got worse.
+    Source: Q. McNemar, Psychometrika 12 (1947); exact conditional form.
+    """
+    _refuse_negative(lost, gained)
+    return upper_tail(lost, lost + gained)
+
+
+def smallest_significant_loss(n: int, *, gained: int = 0, alpha: float = ALPHA) -> int | None:
+    """Smallest net loss (lost - gained) among `n` cases that `mcnemar_p` would call significant, by enumeration.
+
+    None when even losing every case that is left would not be: a test that can never reject should not be believed.
+    """
+    _refuse_negative(n, gained)
+    for lost in range(gained, n - gained + 1):
+        if mcnemar_p(lost, gained) <= alpha:
+            return lost - gained
+    return None
+
+
+def share_interval(successes: int, trials: int, *, confidence: float = 0.95) -> tuple[float, float]:
+    """Clopper-Pearson interval of a share, two-sided; (0, 1) when there was no trial.
+
+    Source: C. J. Clopper and E. S. Pearson, Biometrika 26 (1934).
+    """
+    _refuse_negative(successes, trials - successes)
+    if trials == 0:
+        return 0.0, 1.0
+    from scipy.special import betaincinv  # type: ignore[import-untyped, unused-ignore]  # slow
+
+    tail = (1 - confidence) / 2
+    low = 0.0 if successes == 0 else float(betaincinv(successes, trials - successes + 1, tail))
+    high = 1.0 if successes == trials else float(betaincinv(successes + 1, trials - successes, 1 - tail))
+    return low, high
+
+
+def net_loss_interval(lost: int, gained: int, n: int, *, confidence: float = 0.95) -> tuple[float, float]:
+    """Interval of the net loss (lost - gained) / n, given how many cases flipped: (m / n) × (2 p - 1).
+
+    `p` is the chance that a flip is a loss, with its Clopper-Pearson interval; m = lost + gained. No flips: (0, 0).
+    It answers "how much of this net loss may be luck among the cases that flipped on these prompts", the question of
+    drift; it says nothing about other prompts.
+    """
+    flips = lost + gained
+    if n < flips or n == 0:
+        raise ValueError(f"{flips} flips among {n} cases")
+    if flips == 0:
+        return 0.0, 0.0
+    low, high = share_interval(lost, flips, confidence=confidence)
+    return flips / n * (2 * low - 1), flips / n * (2 * high - 1)
+
+
+def _refuse_negative(*counts: int) -> None:
+    if min(counts) < 0:
+        raise ValueError(f"counts must not be negative: {counts}")

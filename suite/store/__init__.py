@@ -1,0 +1,1 @@
+"""Files: baselines that people review, a run's journal, and `run.json`. Only this package touches ``baselines/``."""

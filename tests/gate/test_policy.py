@@ -1,0 +1,193 @@
+"""Policy: merging, planning, and the law that a wider tolerance never fails what a narrower one let pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from suite.errors import MatrixFileError
+from suite.gate.decide import decide
+from suite.gate.judge import judge
+from suite.gate.plan import GateItem, plan_gates
+from suite.gate.policy import DEFAULT_POLICY, merge_policy, tolerance_for
+from suite.metrics.catalog import SPECS
+from suite.records import Aspect, Comparison, Flip, Gate, Scenario, Tier, Tolerance, Verdict
+from suite.stats.binomial import mcnemar_p, net_loss_interval
+
+SCENARIOS = [
+    Scenario(name="short", prompt_tokens=128, new_tokens=32),
+    Scenario(name="long", prompt_tokens=1, new_tokens=1),
+]
+BADNESS = [Verdict.IMPROVED, Verdict.PASS, Verdict.INCONCLUSIVE, Verdict.REGRESSED]
+share = st.floats(-0.9, 0.9)
+tolerances = st.builds(Tolerance, relative=st.floats(0, 1), absolute=st.floats(0, 1))
+
+
+def comparison(metric: str, scope: str, **changes: Any) -> Comparison:
+    return Comparison(
+        **{
+            "variant": "q4",
+            "metric": metric,
+            "scope": scope,
+            "aspect": SPECS[metric].aspect,
+            "tier": Tier.STORED,
+            "observed": 1.0,
+            "baseline": 1.0,
+            "drift": 0.0,
+            "n": 3,
+            "n_baseline": 3,
+            **changes,
+        }
+    )
+
+
+@st.composite
+def speed(draw: st.DrawFn) -> Comparison:
+    low, high = sorted((draw(share), draw(share)))
+    return comparison("decode_tok_s", "short", drift=(low + high) / 2, interval=(low, high), mde=(high - low) / 2)
+
+
+@st.composite
+def quality(draw: st.DrawFn) -> Comparison:
+    lost, gained = draw(st.integers(0, 12)), draw(st.integers(0, 12))
+    n = lost + gained + draw(st.integers(1, 40))
+    flips = [
+        Flip(case=str(i), was_correct=i < lost, is_correct=i >= lost, was=None, now=None) for i in range(lost + gained)
+    ]
+    return comparison(
+        "score",
+        "math",
+        drift=(lost - gained) / n,
+        interval=net_loss_interval(lost, gained, n, confidence=0.9),
+        p_value=mcnemar_p(lost, gained),
+        p_gain=mcnemar_p(gained, lost),
+        n=n,
+        flips=tuple(flips),
+    )
+
+
+@st.composite
+def memory(draw: st.DrawFn) -> Comparison:
+    drift = draw(share)
+    return comparison("peak_rss_bytes", "all", drift=drift, observed=1.0 + drift)
+
+
+anything = speed() | quality() | memory()
+
+
+@given(anything, tolerances, tolerances)
+@settings(deadline=None)
+def test_a_wider_tolerance_is_never_stricter(found: Comparison, one: Tolerance, other: Tolerance) -> None:
+    narrow = Tolerance(relative=min(one.relative, other.relative), absolute=min(one.absolute, other.absolute))
+    wide = Tolerance(relative=max(one.relative, other.relative), absolute=max(one.absolute, other.absolute))
+    strict, lenient = decide(found, narrow), decide(found, wide)
+    if strict is not Verdict.IMPROVED:  # what was a gain is within a wide tolerance
+        assert BADNESS.index(lenient) <= BADNESS.index(strict)
+    else:
+        assert lenient in (Verdict.IMPROVED, Verdict.PASS)
+
+
+@given(speed(), tolerances, st.floats(0, 0.5))
+def test_a_larger_drift_is_never_better(found: Comparison, tolerance: Tolerance, more: float) -> None:
+    assert found.interval is not None
+    worse = comparison("decode_tok_s", "short", interval=(found.interval[0] + more, found.interval[1] + more))
+    assert BADNESS.index(decide(worse, tolerance)) >= BADNESS.index(decide(found, tolerance))
+
+
+@given(anything, tolerances)
+@settings(deadline=None)
+def test_every_finding_has_a_sentence_and_what_is_not_a_pass_a_next_step(
+    found: Comparison, tolerance: Tolerance
+) -> None:
+    finding = judge(found, {found.metric: tolerance})
+    assert finding.sentence.startswith("q4: ")
+    assert "nan" not in finding.sentence
+    assert "\n" not in finding.sentence
+    assert (finding.next_step == "") is (finding.verdict is Verdict.PASS)
+
+
+@given(anything, tolerances, st.sampled_from(list(Verdict)))
+def test_what_is_unresolved_stays_so_under_any_policy(
+    found: Comparison, tolerance: Tolerance, verdict: Verdict
+) -> None:
+    changes = {name: getattr(found, name) for name in ("drift", "interval", "p_value", "p_gain", "flips")}
+    assert decide(comparison(found.metric, found.scope, unresolved=verdict, **changes), tolerance) is verdict
+
+
+def test_every_gated_metric_has_a_tolerance_that_can_fail() -> None:
+    blocking = {key.partition("/")[0] for key, limit in DEFAULT_POLICY.items() if limit.gate is Gate.BLOCK}
+    assert blocking == {
+        "decode_tok_s", "prefill_tok_s", "ttft_s", "peak_rss_bytes", "peak_device_bytes", "kv_cache_bytes",
+        "score", "truncated", "empty", "unparsable",
+    }  # fmt: skip
+    assert set(SPECS) - {key.partition("/")[0] for key in DEFAULT_POLICY} == {"speedup"}
+
+
+def test_overrides_replace_the_whole_tolerance_and_single_scopes_take_precedence() -> None:
+    merged = merge_policy(
+        {"decode_tok_s": Tolerance(relative=0.03), "ttft_s/long": Tolerance(relative=0.5, gate=Gate.WARN)},
+        where="m.toml",
+    )
+    assert tolerance_for(merged, "decode_tok_s", "short") == Tolerance(relative=0.03)
+    assert tolerance_for(merged, "ttft_s", "long").gate is Gate.WARN
+    assert tolerance_for(merged, "ttft_s", "short") == DEFAULT_POLICY["ttft_s"]
+    assert tolerance_for(merged, "score", "all") == Tolerance(absolute=0.05)
+    assert tolerance_for(merged, "score", "math") == Tolerance(absolute=0.08)
+
+
+def test_an_override_of_a_metric_covers_all_of_its_scopes() -> None:
+    merged = merge_policy({"score": Tolerance(absolute=0.2)}, where="m.toml")
+    assert tolerance_for(merged, "score", "all") == Tolerance(absolute=0.2)
+
+
+def test_unknown_metrics_and_impossible_tolerances_are_all_named_at_once() -> None:
+    with pytest.raises(MatrixFileError) as caught:
+        merge_policy(
+            {"decode_toks": Tolerance(), "score/all": Tolerance(absolute=-1), "speedup": Tolerance()}, where="m.toml"
+        )
+    first, second, third = str(caught.value).splitlines()
+    assert first == "m.toml: key 'policy.decode_toks': no metric 'decode_toks' is gated; did you mean 'decode_tok_s'?"
+    assert second == "m.toml: key 'policy.score/all.absolute': must be a finite number, 0 or more (got -1)"
+    assert "policy.speedup" in third
+
+
+def test_the_plan_names_every_gate_before_anything_runs() -> None:
+    planned = plan_gates(SCENARIOS, ["math", "code"], DEFAULT_POLICY)
+    assert [f"{item.metric}/{item.scope}" for item in planned] == [
+        "score/code", "score/math", "score/all", "truncated/all", "empty/all", "unparsable/all",
+        "prefill_tok_s/short", "prefill_tok_s/long", "ttft_s/short", "ttft_s/long", "decode_tok_s/short",
+        "decode_tok_s/long", "peak_rss_bytes/all", "peak_device_bytes/all", "kv_cache_bytes/all",
+    ]  # fmt: skip
+    assert {item.aspect for item in planned} == set(Aspect)
+
+
+def test_the_plan_follows_the_policy_and_the_machine() -> None:
+    policy = merge_policy(
+        {
+            "load_s": Tolerance(relative=1.0),
+            "empty": Tolerance(gate=Gate.INFO),
+            "ttft_s/long": Tolerance(gate=Gate.INFO),
+        },
+        where="m.toml",
+    )
+    planned = plan_gates(SCENARIOS, [], policy, has_accelerator=False)
+    names = [f"{item.metric}/{item.scope}" for item in planned]
+    assert GateItem(Aspect.SPEED, "load_s", "all") in planned
+    assert "ttft_s/short" in names
+    assert not {"ttft_s/long", "empty/all", "peak_device_bytes/all"} & set(names)
+    assert not any(item.aspect is Aspect.QUALITY for item in planned)
+
+
+def test_a_gate_that_only_informs_is_still_judged() -> None:
+    found = comparison("load_s", "all", drift=2.0, observed=3.0, interval=(1.8, 2.2))
+    assert (judge(found, DEFAULT_POLICY).verdict, judge(found, DEFAULT_POLICY).gate) == (Verdict.REGRESSED, Gate.INFO)
+
+
+@given(speed() | memory(), tolerances)
+def test_what_is_contended_is_inconclusive_whatever_its_numbers(found: Comparison, tolerance: Tolerance) -> None:
+    changes = {name: getattr(found, name) for name in ("drift", "interval", "observed")}
+    busy = comparison(found.metric, found.scope, contended="pressure 50 %", **changes)
+    assert decide(busy, tolerance) is Verdict.INCONCLUSIVE

