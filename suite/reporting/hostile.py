@@ -1,0 +1,107 @@
+"""Make text that a model (or a library) wrote safe to show.
+
+Model output is hostile: escape sequences that repaint a terminal, bidirectional overrides that reorder a line, pipes
+and HTML that break a Markdown table.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from collections.abc import Iterable
+
+_ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movement
+    r"|[\x1b\x9d](?:\]|(?<=\x9d))[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # OSC: window title, hyperlinks, clipboard
+    r"|\x1b[PX^_][^\x1b\x9c]*(?:\x1b\\|\x9c)?"  # DCS, SOS, PM, APC strings
+    r"|\x9b[0-?]*[ -/]*[@-~]"  # CSI as one 8-bit character
+    r"|\x1b[ -/]*[0-~]?"  # every other escape
+)
+_DROPPED = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
+_MARKDOWN = re.compile(r"([\\`*_\[\]#|~$]|^[-+])")
+_MENTION = "@\N{ZERO WIDTH SPACE}"
+"""GitHub notifies whoever stands behind an @, escaped or not."""
+_FENCE = re.compile(r"`+")
+
+
+def plain(text: str) -> str:
+    """`text` without escape sequences, control, format and surrogate characters; line feeds stay, tabs are spaces."""
+    kept = _ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n").replace("\t", "    ")
+    return "".join(c for c in kept if c == "\n" or unicodedata.category(c) not in _DROPPED)
+
+
+def one_line(text: str, width: int | None = None) -> str:
+    """`text` as one safe line: white space collapsed, cut to `width` columns with an ellipsis."""
+    line = " ".join(plain(text).split())
+    return line if width is None else cut(line, width)
+
+
+def quoted(answer: str | None, width: int) -> str:
+    """A model's answer in quotation marks, or a word for its absence, in at most `width` columns."""
+    if answer is None:
+        return "no answer"
+    line = one_line(answer)
+    return f'"{cut(line, max(width - 2, 1))}"' if line else "an empty answer"
+
+
+def columns(text: str) -> int:
+    """Terminal columns that `text` takes: two for East Asian wide characters, none for combining marks."""
+    return sum(_character_columns(character) for character in text)
+
+
+def _character_columns(character: str) -> int:
+    if character.isascii():
+        return 1
+    if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def cut(text: str, width: int) -> str:
+    """`text` in at most `width` columns; what does not fit is replaced by an ellipsis."""
+    if columns(text) <= width:
+        return text
+    kept: list[str] = []
+    left = width - 1
+    for character in text:
+        left -= _character_columns(character)
+        if left < 0:
+            break
+        kept.append(character)
+    return "".join(kept).rstrip() + "…"
+
+
+def wrapped(text: str, width: int, *, first: str = "", rest: str = "") -> list[str]:
+    """Break `text` at spaces into lines of at most `width` columns, prefixed by `first` and then by `rest`.
+
+    A word longer than a line keeps its line to itself, uncut, because it is likely a command or a path to copy.
+    """
+    return filled(text.split(), width, first=first, rest=rest)
+
+
+def filled(words: Iterable[str], width: int, *, first: str = "", rest: str = "") -> list[str]:
+    """Lines of `words`, none of which is broken, joined by spaces; see `wrapped`."""
+    lines: list[str] = []
+    line, empty = first, True
+    for word in words:
+        if not empty and columns(line) + 1 + columns(word) > width:
+            lines.append(line)
+            line, empty = rest, True
+        line, empty = (line + word if empty else f"{line} {word}"), False
+    return [*lines, line] if not empty else lines
+
+
+def markdown(text: str) -> str:
+    """`text` as one line of literal text inside Markdown, table cells included: nothing in it is mark-up or HTML."""
+    return _MARKDOWN.sub(r"\\\1", html.escape(one_line(text), quote=False)).replace("@", _MENTION)
+
+
+def markdown_code(text: str) -> str:
+    """`text` as one line of code inside a Markdown table cell, whatever back-ticks and pipes it holds."""
+    line = one_line(text).replace("|", "\\|")
+    if not line:
+        return "(empty)"
+    fence = "`" * (max((len(run) for run in _FENCE.findall(line)), default=0) + 1)
+    padding = " " if line[0] == "`" or line[-1] == "`" else ""
+    return f"{fence}{padding}{line}{padding}{fence}"

@@ -1,0 +1,80 @@
+"""Properties of the items in a JUnit file, so that a dashboard can read numbers without parsing messages."""
+
+from __future__ import annotations
+
+from suite.records import Finding, Trial
+from suite.reporting.hostile import one_line, plain
+
+Properties = list[tuple[str, str]]
+_ANSWER = 200
+
+
+def case_properties(trial: Trial) -> Properties:
+    """Properties of a case item: how the answer was graded and how long it took. Absent numbers are left out."""
+    score, generation = trial.score, trial.generation
+    properties: list[tuple[str, object]] = [
+        ("variant", trial.variant),
+        ("case", trial.case),
+        ("case_version", trial.case_version),
+        ("domain", trial.domain),
+        ("scorer", trial.scorer),
+        ("status", score.status),
+        ("score", score.value),
+        ("correct", score.correct),
+        ("answer", None if score.answer is None else one_line(score.answer, _ANSWER)),
+        ("rule", score.rule),
+        ("error", trial.error),
+    ]
+    if generation is not None:
+        properties += [
+            ("prompt_tokens", generation.prompt_tokens),
+            ("evaluated_tokens", generation.evaluated_tokens),
+            ("output_tokens", len(generation.token_ids)),
+            ("finish_reason", generation.finish_reason),
+            ("ttft_s", generation.ttft_s),
+            ("decode_tok_s", generation.decode_tok_s),
+        ]
+    return _written(properties)
+
+
+def gate_properties(finding: Finding) -> Properties:
+    """Properties of a gate item: the verdict and the numbers behind it. Absent numbers are left out."""
+    comparison = finding.comparison
+    low, high = comparison.interval or (None, None)
+    limit = finding.tolerance
+    return _written(
+        [
+            ("variant", finding.variant),
+            ("metric", finding.metric),
+            ("scope", finding.scope),
+            ("verdict", finding.verdict),
+            ("gate", finding.gate),
+            ("tier", comparison.tier),
+            ("observed", comparison.observed),
+            ("baseline", comparison.baseline),
+            ("drift", comparison.drift),
+            ("drift_low", low),
+            ("drift_high", high),
+            ("mde", comparison.mde),
+            ("p_value", comparison.p_value),
+            ("tolerance_relative", limit.relative if limit else None),
+            ("tolerance_absolute", limit.absolute if limit else None),
+            ("n", comparison.n),
+            ("flips", len(comparison.flips) or None),
+            ("suspects", "; ".join(comparison.suspects) or None),
+            ("sentence", finding.sentence),
+            ("next_step", finding.next_step or None),
+        ]
+    )
+
+
+def _written(properties: list[tuple[str, object]]) -> Properties:
+    return [(f"quantdrift.{name}", _text(value)) for name, value in properties if value is not None]
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return plain(str(value))

@@ -1,0 +1,277 @@
+"""The one model of a report: what every renderer shows, in the order and the words in which it is shown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from suite.metrics.speed import speedup_interval
+from suite.records import (
+    VERDICTS_WORST_FIRST,
+    Aspect,
+    Finding,
+    Flip,
+    Gate,
+    Measurement,
+    Run,
+    Trial,
+    TrialStatus,
+    VariantFailure,
+    VariantResult,
+    Verdict,
+)
+from suite.reporting.folding import Group, fails, fold, is_gate, worst_first
+from suite.reporting.unmeasured import unmeasured
+from suite.reporting.wording import counted, listed
+
+_SCORE, _SPEEDUP = "score", "speedup"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DomainScore:
+    """Mean score of one variant in one domain, beside the counts of answers that could not be graded."""
+
+    domain: str
+    score: float | None
+    cases: int
+    truncated: int
+    empty: int
+    unparsable: int
+    errors: int
+
+    @property
+    def ungraded(self) -> int:
+        """Answers that could not be graded. They earn no credit in `score`, and are counted here so that it shows."""
+        return self.truncated + self.empty + self.unparsable + self.errors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speedup:
+    """Decode speed over the reference's, measured in the same run."""
+
+    ratio: float
+    interval: tuple[float, float] | None
+    """95 %, from the ratios of the launches; None for fewer than two launches."""
+    launches: int
+
+    @property
+    def half_width(self) -> float | None:
+        """Half the width of the interval, for ``2.38× ±0.03``."""
+        return None if self.interval is None else (self.interval[1] - self.interval[0]) / 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One variant of the table."""
+
+    variant: str
+    reference: bool
+    backend: str
+    size_bytes: int | None
+    bpw: float | None
+    mismatch: str | None
+    """A sentence when the label of the file and its tensors disagree."""
+    prefill_tok_s: float | None
+    decode_tok_s: float | None
+    ttft_s: float | None
+    speedup: Speedup | None
+    peak_rss_bytes: float | None
+    peak_device_bytes: float | None
+    scores: tuple[DomainScore, ...]
+    quality: Verdict
+    speed: Verdict
+    """Speed and memory together."""
+    failure: VariantFailure | None
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worse of the two."""
+        return worst((self.quality, self.speed))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """How much was done, and how it came out."""
+
+    variants: int
+    cases: int
+    trials: int
+    gates: int
+    failed: int
+    """Gates that fail the run under the default rules."""
+    verdicts: Mapping[Verdict, int]
+    flips: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Everything that a renderer needs. Holds no logic, and no text that was not made safe by the renderer yet."""
+
+    run: str
+    created: str
+    suite_version: str
+    model: str
+    machine: str
+    scenario: str | None
+    """The scenario whose speeds the table shows: the first of the matrix."""
+    domains: tuple[str, ...]
+    rows: tuple[Row, ...]
+    findings: tuple[Finding, ...]
+    """Worst first."""
+    groups: tuple[Group, ...]
+    """Everything that is not PASS, folded, in the order in which it is shown."""
+    unmeasured: tuple[str, ...]
+    """A sentence for each thing that was not measured, or measured under load, and that no finding speaks of."""
+    notes: tuple[str, ...]
+    headline: str
+    totals: Totals
+
+
+def build_report(run: Run) -> Report:
+    """Turn a run into the model that all renderers share. Pure: the same run always gives the same report."""
+    order = [result.variant.name for result in run.variants]
+    findings = worst_first(run.findings, order)
+    scenario = run.matrix.scenarios[0].name if run.matrix.scenarios else None
+    domains = _domains(run)
+    rows = tuple(_row(result, run.trials, findings, domains, scenario) for result in run.variants)
+    totals = _totals(run, findings)
+    return Report(
+        run=run.id,
+        created=run.created,
+        suite_version=run.suite_version,
+        model=run.model,
+        machine=run.environment.machine,
+        scenario=scenario,
+        domains=domains,
+        rows=rows,
+        findings=findings,
+        groups=fold(findings, run.variants),
+        unmeasured=unmeasured(run),
+        notes=run.matrix.notes,
+        headline=_headline(totals, findings, rows),
+        totals=totals,
+    )
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict that outranks the others; NOT_MEASURED when there is none."""
+    return min(verdicts, key=VERDICTS_WORST_FIRST.index, default=Verdict.NOT_MEASURED)
+
+
+def _domains(run: Run) -> tuple[str, ...]:
+    """Domains of the trials and of the measured scores, sorted; ``all`` is a sum of them, not a domain."""
+    scores = {m.scope for result in run.variants for m in result.measurements if m.metric == _SCORE}
+    return tuple(sorted((scores | {trial.domain for trial in run.trials}) - {"all"}))
+
+
+def _row(
+    result: VariantResult,
+    trials: Sequence[Trial],
+    findings: Sequence[Finding],
+    domains: Sequence[str],
+    scenario: str | None,
+) -> Row:
+    own = [finding for finding in findings if finding.variant == result.variant.name]
+    mine = [trial for trial in trials if trial.variant == result.variant.name]
+    artifact, measured = result.artifact, result.measurements
+    return Row(
+        variant=result.variant.name,
+        reference=result.variant.reference,
+        backend=result.variant.backend,
+        size_bytes=artifact.size_bytes if artifact else None,
+        bpw=artifact.bpw if artifact else None,
+        mismatch=artifact.mismatch if artifact else None,
+        prefill_tok_s=_value(measured, "prefill_tok_s", scenario),
+        decode_tok_s=_value(measured, "decode_tok_s", scenario),
+        ttft_s=_value(measured, "ttft_s", scenario),
+        speedup=_speedup(measured, scenario),
+        peak_rss_bytes=_value(measured, "peak_rss_bytes", "all"),
+        peak_device_bytes=_value(measured, "peak_device_bytes", "all"),
+        scores=tuple(_domain_score(domain, measured, mine) for domain in domains),
+        quality=_verdict(result.failure, own, speed=False),
+        speed=_verdict(result.failure, own, speed=True),
+        failure=result.failure,
+    )
+
+
+def _verdict(failure: VariantFailure | None, own: Sequence[Finding], *, speed: bool) -> Verdict:
+    """Worst of one half of a variant's findings. Gates that only inform count when there are no others."""
+    half = [finding for finding in own if (finding.comparison.aspect is not Aspect.QUALITY) is speed]
+    judged = [finding for finding in half if finding.gate is not Gate.INFO] or half
+    verdicts = [finding.verdict for finding in judged]
+    return worst([*verdicts, failure.verdict] if failure else verdicts)
+
+
+def _find(measured: Sequence[Measurement], metric: str, scope: str | None) -> Measurement | None:
+    return next((m for m in measured if m.metric == metric and m.scope == scope), None)
+
+
+def _value(measured: Sequence[Measurement], metric: str, scope: str | None) -> float | None:
+    found = _find(measured, metric, scope)
+    return found.value if found else None
+
+
+def _speedup(measured: Sequence[Measurement], scenario: str | None) -> Speedup | None:
+    found = _find(measured, _SPEEDUP, scenario) or _find(measured, _SPEEDUP, "all")
+    if found is None or found.value is None:
+        return None
+    interval = speedup_interval(found.samples)
+    return Speedup(ratio=found.value, interval=interval, launches=len(found.samples))
+
+
+def _domain_score(domain: str, measured: Sequence[Measurement], trials: Sequence[Trial]) -> DomainScore:
+    statuses = Counter(trial.score.status for trial in trials if trial.domain == domain)
+    return DomainScore(
+        domain=domain,
+        score=_value(measured, _SCORE, domain),
+        cases=statuses.total(),
+        truncated=statuses[TrialStatus.TRUNCATED],
+        empty=statuses[TrialStatus.EMPTY],
+        unparsable=statuses[TrialStatus.UNPARSABLE],
+        errors=statuses[TrialStatus.ERROR],
+    )
+
+
+def _totals(run: Run, findings: Sequence[Finding]) -> Totals:
+    gates = [finding for finding in findings if is_gate(finding)]
+    counts = Counter(finding.verdict for finding in gates)
+    flips: set[tuple[str, Flip]] = {(f.variant, flip) for f in findings for flip in f.comparison.flips}
+    return Totals(
+        variants=len(run.variants),
+        cases=len({trial.case for trial in run.trials}),
+        trials=len(run.trials),
+        gates=len(gates),
+        failed=sum(fails(finding) for finding in gates),
+        verdicts={verdict: counts[verdict] for verdict in VERDICTS_WORST_FIRST if counts[verdict]},
+        flips=len(flips),
+    )
+
+
+def _headline(totals: Totals, findings: Sequence[Finding], rows: Sequence[Row]) -> str:
+    """The one sentence: what failed, or how much of it held and what could not be told."""
+    broken = [row for row in rows if row.failure and row.failure.verdict is not Verdict.NOT_MEASURED]
+    blamed = [f"{finding.variant} {finding.verdict}" for finding in findings if fails(finding)]
+    blamed += [f"{row.variant} {row.failure.verdict}" for row in broken if row.failure]
+    told = listed(list(dict.fromkeys(blamed)))
+    if totals.failed:
+        return f"{totals.failed} of {counted(totals.gates, 'gate')} failed: {told}."
+    if broken:
+        others = f" Of the others: {_held(totals)}" if totals.gates else ""
+        return f"{counted(len(broken), 'variant')} failed: {told}.{others}"
+    return _held(totals)
+
+
+def _held(totals: Totals) -> str:
+    """The headline of a run in which nothing failed."""
+    if not totals.gates:
+        return "Nothing was judged: this run has no gates."
+    passed, improved = totals.verdicts.get(Verdict.PASS, 0), totals.verdicts.get(Verdict.IMPROVED, 0)
+    others = ", ".join(f"{n} {verdict}" for verdict, n in totals.verdicts.items() if verdict is not Verdict.PASS)
+    if passed == totals.gates:
+        return "The one gate held." if passed == 1 else f"All {passed} gates held."
+    if passed + improved == totals.gates:
+        return f"All {totals.gates} gates held, {improved} IMPROVED: accept the gain, or it hides the next regression."
+    if not passed + improved:
+        return f"Nothing failed, and nothing could be judged either: {others}."
+    return f"Nothing failed, but only {passed} of {counted(totals.gates, 'gate')} held: {others}."
