@@ -16,6 +16,10 @@ SCHEMA_VERSION = 1
 """Version of everything written by `suite.store`. Raise it with a migration, and keep a file of each version in tests."""
 
 
+ALL = "all"
+"""The scope of everything together: all domains, or no scenario in particular."""
+
+
 class Verdict(StrEnum):
     """What a gate says. Only PASS and IMPROVED are good news, and IMPROVED asks for a new baseline."""
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from suite.atomic import write_text
 from suite.errors import StoreError
-from suite.store.atomic import write_text
 from suite.store.layout import journal_file, journal_files, link_latest, quality_file, run_directory, speed_file
 
 

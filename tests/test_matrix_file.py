@@ -11,7 +11,7 @@ import pytest
 
 from suite.errors import MatrixFileError, UsageError, nearest
 from suite.matrix import load_matrix, select_variants
-from suite.records import Deadlines, Gate, Matrix, Protocol, Scenario, Tolerance
+from suite.records import Deadlines, Gate, Matrix, Protocol, Tolerance
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "suite" / "examples").glob("*.toml"))
@@ -106,11 +106,8 @@ def test_the_matrix_of_this_repository_is_the_default_of_six_variants() -> None:
         "Q4_K_M",
     ]
     assert matrix.reference is matrix.variants[0]
-    assert matrix.scenarios == (
-        Scenario(name="short", prompt_tokens=128, new_tokens=32),
-        Scenario(name="long_prompt", prompt_tokens=512, new_tokens=16),
-    )
-    assert (matrix.protocol.launches, matrix.protocol.rounds) == (3, 4)
+    assert [scenario.name for scenario in matrix.scenarios] == ["short", "long_prompt"]
+    assert matrix.protocol.launches >= 3, "an accepted baseline needs the spread between launches"
     assert "not the published FP16 weights" in matrix.notes[0]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from suite.gate.compare_speed import NOT_COMPARED
-from suite.gate.differences import describe_differences, speed_identity
+from suite.gate.differences import describe_differences, quality_identity, speed_identity
 from suite.gate.refresh import Mode, Update, refresh_quality, refresh_speed
 from suite.metrics.catalog import SPECS
 from suite.records import (
@@ -84,7 +84,7 @@ def accept(
             refusals += [Refusal(name, Aspect.QUALITY, reason), Refusal(name, Aspect.SPEED, reason)]
             continue
         update = Update(run=run, result=result, trials=trials, findings=own, mode=request.mode, provenance=provenance)
-        if reason := _refuse_replacing(stored.quality, result.identity, request):
+        if reason := _refuse_replacing(stored.quality, quality_identity(result), request):
             refusals.append(Refusal(name, Aspect.QUALITY, reason))
         elif quality := refresh_quality(update, stored.quality):
             writes.append(quality)

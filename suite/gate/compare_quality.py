@@ -10,11 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from suite.gate.answers import Pair, Pairing, is_same_answer, outcome_of_answer, pair_answers
-from suite.gate.differences import describe_accepted, describe_differences, quality_suspects
-from suite.gate.plan import ALL, GateItem
+from suite.gate.differences import describe_accepted, describe_differences, quality_identity, quality_suspects
+from suite.gate.plan import GateItem
 from suite.metrics.catalog import SPECS
 from suite.metrics.quality import PER_OUTCOME, Outcome, mean_of
 from suite.records import (
+    ALL,
     Aspect,
     Comparison,
     Direction,
@@ -68,7 +69,7 @@ def _survey(
         trials=own,
         baseline=baseline,
         pairing=pair_answers(own, baseline.cases if baseline else {}),
-        differences=describe_differences(baseline.identity, result.identity) if baseline else (),
+        differences=describe_differences(baseline.identity, quality_identity(result)) if baseline else (),
         suspects=describe_differences(baseline.suspects, suspects) if baseline else (),
     )
 

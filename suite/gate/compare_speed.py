@@ -6,7 +6,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from suite.gate.differences import MACHINE, describe_accepted, describe_differences, speed_identity, speed_suspects
+from suite.gate.differences import (
+    MACHINE,
+    concerning,
+    describe_accepted,
+    describe_differences,
+    speed_identity,
+    speed_suspects,
+)
 from suite.gate.plan import GateItem
 from suite.metrics.catalog import SPECS
 from suite.records import (
@@ -89,7 +96,7 @@ def _survey(result: VariantResult, baselines: Baselines, environment: Environmen
 def _compare_one(key: tuple[str, str], measurement: Measurement | None, ground: _Ground) -> Comparison:
     metric, scope = key
     baseline = ground.baseline.metrics.get(f"{metric}/{scope}") if ground.baseline else None
-    unresolved = _unresolved(measurement, baseline, ground)
+    unresolved = _unresolved(scope, measurement, baseline, ground)
     values = _values(measurement, baseline, SPECS[metric].direction) if unresolved is None else None
     interval = values.interval if values else None
     return Comparison(
@@ -120,7 +127,7 @@ def _contended(measurement: Measurement | None) -> str:
 
 
 def _unresolved(
-    measurement: Measurement | None, baseline: BaselineMetric | None, ground: _Ground
+    scope: str, measurement: Measurement | None, baseline: BaselineMetric | None, ground: _Ground
 ) -> tuple[Verdict, str] | None:
     """Why there is nothing to compare, the nearest cause first; None when there is."""
     if failure := ground.result.failure:
@@ -129,9 +136,10 @@ def _unresolved(
         return Verdict.NOT_MEASURED, (measurement and measurement.reason) or "it was not part of this run"
     if ground.baseline is None:
         return Verdict.UNBASELINED, "nothing was accepted for this variant yet"
-    if ground.differences:
+    differences = concerning(ground.differences, scope)
+    if differences:
         other = "" if ground.tier is Tier.STORED else f"the baseline is from machine {ground.baseline.machine}: "
-        return Verdict.NOT_COMPARABLE, other + "; ".join(ground.differences)
+        return Verdict.NOT_COMPARABLE, other + "; ".join(differences)
     if baseline is None:
         return Verdict.UNBASELINED, "nothing was accepted for this metric yet"
     return None

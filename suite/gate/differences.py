@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from suite.records import Environment, Provenance, QualityBaseline, SpeedBaseline, VariantResult
+from suite.records import ALL, Environment, Provenance, QualityBaseline, SpeedBaseline, VariantResult
 
 MACHINE = "machine."
 """Prefix of the machine's identity among a variant's."""
+
+SCENARIO = "scenario."
+"""Prefix of the scenarios among a variant's identity."""
 
 _ABSENT = "(absent)"
 
@@ -19,6 +22,17 @@ def describe_differences(was: Mapping[str, str], now: Mapping[str, str]) -> tupl
         for name in sorted({*was, *now})
         if was.get(name) != now.get(name)
     )
+
+
+def quality_identity(result: VariantResult) -> dict[str, str]:
+    """The variant's identity without the scenarios: how speed is timed does not change an answer."""
+    return {name: value for name, value in result.identity.items() if not name.startswith(SCENARIO)}
+
+
+def concerning(differences: Sequence[str], scope: str) -> tuple[str, ...]:
+    """The differences that matter to `scope`: a change of one scenario does not touch what is timed in another."""
+    own = f"{SCENARIO}{scope}:"
+    return tuple(d for d in differences if scope == ALL or not d.startswith(SCENARIO) or d.startswith(own))
 
 
 def speed_identity(result: VariantResult, environment: Environment) -> dict[str, str]:

@@ -10,9 +10,7 @@ from suite.metrics.catalog import SPECS
 from suite.metrics.memory import PER_LAUNCH as MEMORY_METRICS
 from suite.metrics.quality import PER_OUTCOME as QUALITY_METRICS
 from suite.metrics.speed import PER_SAMPLE as SCENARIO_METRICS
-from suite.records import Aspect, Gate, Scenario, Tolerance
-
-ALL = "all"
+from suite.records import ALL, Aspect, Gate, Scenario, Tolerance
 
 _USUAL = {
     "score",

@@ -8,11 +8,11 @@ from typing import Literal
 
 from suite.gate.answers import answer_of, is_same_answer, outcome_of_answer, pair_answers
 from suite.gate.compare_speed import NOT_COMPARED, launch_medians
-from suite.gate.differences import quality_suspects, speed_identity, speed_suspects
-from suite.gate.plan import ALL
+from suite.gate.differences import quality_identity, quality_suspects, speed_identity, speed_suspects
 from suite.metrics.catalog import SPECS
 from suite.metrics.quality import PER_OUTCOME, by_scope, mean_of
 from suite.records import (
+    ALL,
     Aspect,
     BaselineCase,
     BaselineMetric,
@@ -80,7 +80,7 @@ def refresh_quality(update: Update, old: QualityBaseline | None) -> QualityBasel
     if old is None or mode == "all":
         cases = answers
         kept: Mapping[str, BaselineMetric] = {}
-    elif dict(old.identity) != dict(result.identity):
+    elif dict(old.identity) != quality_identity(result):
         cases, kept = answers, {}
     else:
         cases = _merge_cases(update, answers, old)
@@ -91,7 +91,7 @@ def refresh_quality(update: Update, old: QualityBaseline | None) -> QualityBasel
     return QualityBaseline(
         model=run.model,
         variant=result.variant.name,
-        identity=dict(result.identity),
+        identity=quality_identity(result),
         suspects=quality_suspects(result, run.environment),
         provenance=update.provenance,
         metrics=_quality_metrics(cases, domains, kept, touched),

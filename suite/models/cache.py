@@ -21,7 +21,8 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from suite.models.files import hash_file, write_atomically
+from suite.atomic import write_text
+from suite.models.files import hash_file
 
 _MANIFEST = "manifest.json"
 _DIGEST_LENGTH = 20
@@ -68,7 +69,7 @@ class Cache:
             if not content.exists():
                 raise FileNotFoundError(f"nothing was written to {content}")
             manifest = {"key": dict(key), "files": _measure(content)}
-            write_atomically(making / _MANIFEST, json.dumps(manifest, indent=1, sort_keys=True))
+            write_text(making / _MANIFEST, json.dumps(manifest, indent=1, sort_keys=True))
             making.rename(entry.parent)
         finally:
             shutil.rmtree(making, ignore_errors=True)

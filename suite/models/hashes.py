@@ -7,7 +7,9 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
-from suite.models.files import hash_file, read_json, write_atomically
+from suite.atomic import write_text
+from suite.errors import StoreError
+from suite.models.files import hash_file, read_json
 
 _HEX_DIGITS = 64
 
@@ -28,8 +30,8 @@ class HashCache:
         if known is not None:
             return known
         digest = hash_file(real)
-        with suppress(OSError):  # a full or read-only cache costs time on the next run, nothing else
-            write_atomically(entry, json.dumps({**key, "sha256": digest}, indent=1))
+        with suppress(StoreError):  # a full or read-only cache costs time on the next run, nothing else
+            write_text(entry, json.dumps({**key, "sha256": digest}, indent=1))
         return digest
 
 

@@ -6,11 +6,11 @@ import dataclasses
 from pathlib import Path
 from typing import Any, TypeVar
 
+from suite.atomic import write_text
 from suite.errors import StoreError
 from suite.records import SCHEMA_VERSION, Baselines, QualityBaseline, SpeedBaseline
 from suite.schema import dump, parse
 from suite.store import codec, layout
-from suite.store.atomic import write_text
 
 B = TypeVar("B", QualityBaseline, SpeedBaseline)
 

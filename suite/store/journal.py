@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
+from suite.atomic import sync_directory
 from suite.errors import StoreError
 from suite.records import (
     SCHEMA_VERSION,
@@ -25,7 +26,6 @@ from suite.records import (
 )
 from suite.schema import dump, nearest, parse
 from suite.store import codec, layout
-from suite.store.atomic import sync_directory
 
 KINDS: Mapping[str, type[Any]] = MappingProxyType(
     {
@@ -69,11 +69,20 @@ class Journal:
             if path.exists():
                 _mend(path)
             self._file = path.open("ab", buffering=0)  # nothing is left in a buffer when a write fails
-            if self._file.tell() == 0:
-                self._write({"kind": _HEADER, "schema": SCHEMA_VERSION})
-                sync_directory(path.parent)
+            self._begin()
         except OSError as error:
             raise StoreError(f"{path}: cannot be opened: {error.strerror or error}") from error
+
+    def _begin(self) -> None:
+        """Write the header of a new journal; a disk that does not take it leaves no open file behind."""
+        if self._file.tell():
+            return
+        try:
+            self._write({"kind": _HEADER, "schema": SCHEMA_VERSION})
+            sync_directory(self.path.parent)
+        except OSError:
+            self._file.close()
+            raise
 
     def append(self, record: object) -> None:
         """Append one record and wait until it is on the disk.

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from suite.atomic import write_text
 from suite.errors import StoreError
 from suite.records import (
     SCHEMA_VERSION,
@@ -27,7 +28,6 @@ from suite.records import (
 )
 from suite.schema import dump, parse
 from suite.store import codec
-from suite.store.atomic import write_text
 from suite.store.layout import RUN_FILE
 
 KIND = "run"

@@ -37,6 +37,7 @@ class Worker:
     def __init__(self, name: str, *, log: Path | None = None, launch: int = 0, python: str = sys.executable) -> None:
         self.name = name
         self._buffer = b""
+        self._busy = False
         self._log: IO[bytes] = log.open("ab") if log else tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
         self._log_start = self._log.seek(0, os.SEEK_END)
         self._log_path = log
@@ -70,7 +71,9 @@ class Worker:
             self._channel_in.flush()
         except BrokenPipeError:
             raise self._died(request) from None
+        self._busy = True
         line = self._read_line(request, deadline_s)
+        self._busy = False
         try:
             response = unpack(line)
         except ValueError as fault:
@@ -113,7 +116,9 @@ class Worker:
         except subprocess.TimeoutExpired:
             self.kill()
             how = f"closed its channel, did not exit within {EXIT_S:g} s and was killed"
-        return WorkerDied(f"worker of {self.name} {how} while it worked on '{type(request).__name__.lower()}'{self._told()}")
+        return WorkerDied(
+            f"worker of {self.name} {how} while it worked on '{type(request).__name__.lower()}'{self._told()}"
+        )
 
     def _told(self) -> str:
         tail = self.stderr_tail()
@@ -133,7 +138,9 @@ class Worker:
         self._process.wait()
 
     def close(self) -> None:
-        """End the worker: ask by closing its input, then kill."""
+        """End the worker: ask by closing its input, then kill. One that is still at work (Ctrl-C) is killed at once."""
+        if self._busy:
+            self.kill()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 with suppress(BrokenPipeError):

@@ -13,7 +13,7 @@ import pytest
 
 MATH = {"apples": "18", "pears": "7", "plums": "12", "figs": "3", "nuts": "40", "dates": "25"}
 REPLIES = {**{f"How many {name}": f"The answer is {number}" for name, number in MATH.items()}, "colour": "blue"}
-WRONG = {piece: "The answer is 99" for piece in REPLIES}
+WRONG = dict.fromkeys(REPLIES, "The answer is 99")
 FAST: Mapping[str, Any] = {"launches": 2, "rounds": 2, "warmup": 0, "retries": 0}
 
 
@@ -35,7 +35,10 @@ class ForeignProject:
         self, variants: Mapping[str, Mapping[str, Any]], *, protocol: Mapping[str, Any] = FAST, more: str = ""
     ) -> None:
         """Each variant gives its keys; `options` is scripted by ``<name>.json`` unless given."""
-        lines = ['model = { name = "toy", source = "org/toy" }', "scenarios.short = { prompt_tokens = 24, new_tokens = 6 }"]
+        lines = [
+            'model = { name = "toy", source = "org/toy" }',
+            "scenarios.short = { prompt_tokens = 24, new_tokens = 6 }",
+        ]
         lines += [f"protocol = {_inline(protocol)}", more]
         for name, keys in variants.items():
             table = {"backend": "fake", "options": {"script": f"{name}.json"}, **keys}
@@ -94,7 +97,9 @@ class ForeignProject:
 def verdicts(run: Mapping[str, Any], variant: str) -> dict[str, str]:
     """``metric/scope`` → verdict of one variant."""
     return {
-        f"{found['metric']}/{found['scope']}": found["verdict"] for found in run["findings"] if found["variant"] == variant
+        f"{found['metric']}/{found['scope']}": found["verdict"]
+        for found in run["findings"]
+        if found["variant"] == variant
     }
 
 
@@ -105,7 +110,14 @@ def junit_properties(file: Path, name: str) -> dict[str, str]:
 
 
 def _case(name: str, prompt: str, target: str, scorer: str, version: int) -> str:
-    values = {"id": name, "version": version, "prompt": prompt, "target": target, "scorer": scorer, "max_new_tokens": 40}
+    values = {
+        "id": name,
+        "version": version,
+        "prompt": prompt,
+        "target": target,
+        "scorer": scorer,
+        "max_new_tokens": 40,
+    }
     return "[[case]]\n" + "\n".join(f"{key} = {json.dumps(value)}" for key, value in values.items())
 
 

@@ -1,0 +1,67 @@
+"""Accepting baselines: reads what is stored, asks the gate what an update would write, and writes it."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+from pathlib import Path
+
+from suite import clock
+from suite.engine.opening import Question
+from suite.gate.accept import Request, accept
+from suite.records import Run
+from suite.store.baselines import BaselineStore
+
+
+def accept_baselines(run: Run, question: Question) -> tuple[bool, tuple[str, ...]]:
+    """Write what the update mode accepts. Returns whether anything was refused, and what to say about it.
+
+    Raises StoreError when a file cannot be written; the old ones are intact then.
+    """
+    settings, plan = question.settings, question.plan
+    if settings.update is None or settings.reason is None:
+        return False, ()
+    known = {case.id for case in plan.cases}
+    run = dataclasses.replace(run, trials=tuple(trial for trial in run.trials if trial.case in known))  # no own tests
+    store = BaselineStore(settings.baselines)
+    stored = {
+        variant.name: store.read(plan.matrix.model, variant.name, plan.environment.machine)
+        for variant in plan.matrix.variants
+    }
+    request = Request(
+        mode=settings.update,
+        reason=settings.reason,
+        accepted=clock.now().isoformat(),
+        commit=read_commit(settings.matrix_file.parent),
+    )
+    acceptance = accept(run, run.findings, stored, known, request)
+    written = [store.write(baseline) for baseline in acceptance.writes]
+    lines = [f" accepted {_shown(file, question)}" for file in written]
+    lines += [
+        f" refused {refusal.variant} ({refusal.aspect}): {refusal.reason}"
+        for refusal in acceptance.refusals
+        if _was_asked(str(refusal.aspect), question)
+    ]
+    refused = any(_was_asked(str(refusal.aspect), question) for refusal in acceptance.refusals)
+    return refused, tuple(lines or [" nothing to accept: every baseline is in place and nothing drifted"])
+
+
+def _was_asked(aspect: str, question: Question) -> bool:
+    """A run of answers only refuses nothing about speed."""
+    return not (question.settings.only == "answers" and aspect != "quality")
+
+
+def read_commit(directory: Path) -> str | None:
+    """The commit that is checked out around `directory`; None outside of git."""
+    try:
+        asked = subprocess.run(
+            ["git", "-C", str(directory), "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return asked.stdout.strip() or None
+
+
+def _shown(file: Path, question: Question) -> str:
+    root = question.settings.matrix_file.parent
+    return str(file.relative_to(root) if file.is_relative_to(root) else file)

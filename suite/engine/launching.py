@@ -1,0 +1,119 @@
+"""From a declared variant to a worker that holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from suite import backends
+from suite.engine.environment import default_threads
+from suite.engine.preparing import Prepared, Preparer
+from suite.engine.progress import Progress
+from suite.records import Case, Deadlines, Generation, Variant, Witness
+from suite.worker.messages import Encode, Generate, Generated, Load, Loaded, Measure, Memory, Render
+from suite.worker.process import Worker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveVariant:
+    """A variant in the memory of a worker."""
+
+    variant: Variant
+    prepared: Prepared
+    worker: Worker
+    loaded: Loaded
+    deadlines: Deadlines
+
+    def render(self, cases: Sequence[Case]) -> Mapping[str, tuple[int, ...]]:
+        """Token ids by case id."""
+        chats = {case.id: messages_of(case.prompt, case.system) for case in cases}
+        ids: Mapping[str, list[int]] = self.worker.ask(Render(chats=chats), self.deadlines.answer_s).ids
+        return {case: tuple(tokens) for case, tokens in ids.items()}
+
+    def render_one(self, prompt: str, system: str | None = None) -> tuple[int, ...]:
+        """Token ids of one prompt."""
+        request = Render(chats={"prompt": messages_of(prompt, system)})
+        return tuple(self.worker.ask(request, self.deadlines.answer_s).ids["prompt"])
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """Token ids of plain text."""
+        return tuple(self.worker.ask(Encode(text=text), self.deadlines.answer_s).ids)
+
+    def generate(self, prompt: Sequence[int], max_new_tokens: int, *, stop_at_end: bool) -> tuple[Generation, Witness]:
+        """One greedy generation after the state was cleared."""
+        request = Generate(prompt=list(prompt), max_new_tokens=max_new_tokens, stop_at_end=stop_at_end)
+        answer: Generated = self.worker.ask(request, self.deadlines.answer_s)
+        generation = Generation(
+            token_ids=tuple(answer.token_ids),
+            text=answer.text,
+            finish_reason=answer.finish_reason,
+            prompt_tokens=answer.prompt_tokens,
+            evaluated_tokens=answer.evaluated_tokens,
+            prefill_s=answer.prefill_s,
+            token_times_s=tuple(answer.token_times_s),
+        )
+        witness: dict[str, Any] = dict(answer.witness)
+        return generation, Witness(**witness)
+
+    def kv_cache_bytes(self, tokens: int) -> int | None:
+        """The computed size of a KV cache for `tokens` tokens, of the types that the options or the weights' type give."""
+        options = self.variant.options
+        usual = self.loaded.facts.get("dtype", "f16")
+        return self.prepared.kv_cache_bytes(
+            tokens, str(options.get("type_k", usual)), str(options.get("type_v", usual))
+        )
+
+    def memory(self) -> Memory:
+        """Memory of the worker now."""
+        answer: Memory = self.worker.ask(Measure(), self.deadlines.answer_s)
+        return answer
+
+
+def messages_of(prompt: str, system: str | None) -> list[dict[str, str]]:
+    """The chat that a prompt is sent as."""
+    head = [{"role": "system", "content": system}] if system else []
+    return [*head, {"role": "user", "content": prompt}]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launcher:
+    """Launches variants: fresh process, weights loaded, options in force."""
+
+    preparer: Preparer
+    deadlines: Deadlines
+    logs: Path
+    """Directory of the workers' standard error, one file a variant."""
+    progress: Progress
+
+    @contextmanager
+    def launch(self, variant: Variant, index: int = 0) -> Iterator[LiveVariant]:
+        """A fresh worker with the variant loaded; it is gone afterwards.
+
+        Raises Unavailable when the backend or the weights cannot be had, LoadError and its kin when they are broken.
+        """
+        backends.require(variant.backend)
+        prepared = self.preparer.prepare(variant)
+        self.logs.mkdir(parents=True, exist_ok=True)
+        self.progress(f"loading {variant.name}")
+        with Worker(variant.name, log=self.logs / f"{variant.name}.log", launch=index) as worker:
+            request = Load(
+                backend=variant.backend,
+                weights=str(prepared.weights) if prepared.weights else None,
+                options=options_in_force(variant),
+                prompt_format=variant.prompt_format,
+            )
+            loaded: Loaded = worker.ask(request, self.deadlines.load_s)
+            yield LiveVariant(
+                variant=variant, prepared=prepared, worker=worker, loaded=loaded, deadlines=self.deadlines
+            )
+
+
+def options_in_force(variant: Variant) -> dict[str, Any]:
+    """The declared options; threads that were left open are the machine's physical cores."""
+    options = dict(variant.options)
+    if "n_threads" in options and options["n_threads"] is None:
+        options["n_threads"] = default_threads()
+    return options

@@ -1,0 +1,48 @@
+"""Which variants can be in memory together. Interleaving needs them all; what does not fit is measured in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import psutil
+
+from suite.engine.preparing import Preparer
+from suite.errors import QuantdriftError
+from suite.records import Protocol, Variant
+
+OVERHEAD_BYTES = 700 * 2**20
+"""What a worker needs beside its weights: libraries, KV cache, work space. Measured for torch on a CPU; rounded up."""
+GROWTH = 1.5
+"""Weights in memory / weights on disk: some types are unpacked when they are loaded."""
+SHARE = 0.7
+"""Share of the memory that is free now, which a group may take."""
+
+
+def group_by_memory(variants: Sequence[Variant], protocol: Protocol, preparer: Preparer) -> Iterator[list[Variant]]:
+    """Split `variants` into groups that fit into memory together, in their order.
+
+    Only host memory is looked at, which bounds device memory from above on machines whose GPU is the smaller one only
+    by luck: on such a machine set ``resident = "one"`` in the matrix's ``[protocol]``.
+    """
+    if protocol.resident == "all" or not variants:
+        yield from [list(variants)] if variants else []
+        return
+    free = 0.0 if protocol.resident == "one" else psutil.virtual_memory().available * SHARE
+    group: list[Variant] = []
+    taken = 0.0
+    for variant in variants:
+        need = _need(variant, preparer)
+        if group and taken + need > free:
+            yield group
+            group, taken = [], 0.0
+        group.append(variant)
+        taken += need
+    yield group
+
+
+def _need(variant: Variant, preparer: Preparer) -> float:
+    try:
+        artifact = preparer.prepare(variant).artifact
+    except QuantdriftError:
+        return 0.0  # its launch will say what is wrong
+    return (artifact.size_bytes if artifact else 0) * GROWTH + OVERHEAD_BYTES

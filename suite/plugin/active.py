@@ -1,0 +1,247 @@
+"""The plugin while a matrix runs: collects its items, puts them in order, and closes the run."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from suite.engine.opening import Question, open_session, prepare_directory, read_question
+from suite.engine.session import MatrixSession, VariantFailed
+from suite.errors import QuantdriftError, UsageError
+from suite.plugin import FIXTURE, NAME, option_reader
+from suite.plugin.closing import Outcome, close_run
+from suite.plugin.fixture import MatrixVariant
+from suite.plugin.items import GateTest, MatrixFile, MatrixItem, raise_failed
+from suite.records import Aspect, Variant
+from suite.settings import Settings, read_settings
+
+USAGE_STATUS = 2
+LOST_STATUS = 3
+DIRECTORY = "quantdrift_directory"
+VARIANT_IN_ID = re.compile(r"\[([a-z0-9_.]+)[-\]]")
+
+
+def activate(config: pytest.Config) -> None:
+    """Read everything, validate it whole, and register the plugin. Ends pytest with status 2 when something is wrong."""
+    if str(config.rootpath) not in sys.path:
+        sys.path.insert(0, str(config.rootpath))  # where a person's own backends and scorers lie
+    try:
+        plugin = MatrixPlugin(config)
+    except (UsageError, QuantdriftError) as fault:
+        pytest.exit(f"quantdrift: {fault}", returncode=USAGE_STATUS)
+    config.pluginmanager.register(plugin, NAME)
+
+
+class MatrixPlugin:
+    """Registered only under ``--model-matrix``."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.settings = _read_settings(config)
+        self.worker: str | None = _worker_input(config).get("workerid")
+        directory = _worker_input(config).get(DIRECTORY)
+        self.parallel = bool(directory) or bool(getattr(config.option, "numprocesses", None))
+        self.question: Question = read_question(
+            self.settings, directory=Path(directory) if directory else None, parallel=self.parallel
+        )
+        self.timed_together: tuple[Variant, ...] = ()
+        self.outcome: Outcome | None = None
+        self._session: MatrixSession | None = None
+        self._selected: set[str] = set()
+        self._reported: set[str] = set()
+        self._prepared = False
+        self._say = _progress(config)
+        _add_matrix_file(config, self.settings.matrix_file)
+
+    @property
+    def session(self) -> MatrixSession:
+        """The session; begun, and its directory made, when the first item runs."""
+        if self._session is None:
+            self._session = open_session(self.question, self._say, worker=self.worker)
+        return self._session
+
+    # ------------------------------------------------------------------------------------------ collection
+
+    def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> MatrixFile | None:
+        """The matrix file holds the matrix's items."""
+        if file_path != self.settings.matrix_file:
+            return None
+        collector: MatrixFile = MatrixFile.from_parent(parent, path=file_path)
+        collector.plugin = self
+        return collector
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """A user's own test that takes the fixture runs once for each variant."""
+        if FIXTURE in metafunc.fixturenames:
+            names = [variant.name for variant in self.question.plan.matrix.variants]
+            metafunc.parametrize(FIXTURE, names, indirect=True)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Keep what belongs to the matrix: other tests would disturb the timing, and nobody asked for them here."""
+        other = [item for item in items if not _belongs(item)]
+        if other:
+            config.hook.pytest_deselected(items=other)
+        items[:] = sorted((item for item in items if _belongs(item)), key=self._rank)
+
+    def _rank(self, item: pytest.Item) -> tuple[bool, int, int]:
+        """Answers variant by variant, so that each is loaded once; then everything that is timed."""
+        names = [variant.name for variant in self.question.plan.matrix.variants]
+        if isinstance(item, MatrixItem):
+            index = names.index(item.variant.name)
+            is_gate = isinstance(item, GateTest)
+            timed = isinstance(item, GateTest) and item.gate.aspect is not Aspect.QUALITY
+            return timed, index, 2 if is_gate else 0
+        return False, names.index(_param(item)), 1
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Those variants are timed together of which a timed gate was selected."""
+        gates = [
+            item for item in session.items if isinstance(item, GateTest) and item.gate.aspect is not Aspect.QUALITY
+        ]
+        wanted = {item.variant.name for item in gates}
+        self.timed_together = tuple(v for v in self.question.plan.matrix.variants if v.name in wanted)
+        self._selected |= {item.nodeid for item in session.items}
+
+    # ------------------------------------------------------------------------------------------ running
+
+    def hand_out(self, request: pytest.FixtureRequest) -> MatrixVariant:
+        """The fixture's value for one test."""
+        variant = next(v for v in self.question.plan.matrix.variants if v.name == request.param)
+        return MatrixVariant(self.session, variant, _own_name(request.node))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_pyfunc_call(self) -> Iterator[None]:
+        """A user's own test whose variant failed is told like any other item."""
+        try:
+            return (yield)
+        except VariantFailed as failed:
+            raise_failed(failed, self.settings)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count results, to compare with what was selected."""
+        if report.when == "teardown" or report.outcome == "failed":
+            self._reported.add(report.nodeid.partition("@")[0])
+
+    # ------------------------------------------------------------------------------------------ xdist
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Every process of xdist writes into the same run."""
+        if not self._prepared:
+            self._prepared = True
+            prepare_directory(self.question)
+        node.workerinput[DIRECTORY] = str(self.question.directory)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
+        """Whole variants go to one process each: a model is loaded once."""
+        from xdist.scheduler import LoadScopeScheduling
+
+        class VariantScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+            def _split_scope(self, nodeid: str) -> str:
+                found = VARIANT_IN_ID.search(nodeid)
+                return found[1] if found else nodeid
+
+        return VariantScheduling(config, log)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        """The controller collects nothing itself."""
+        self._selected |= set(ids)
+
+    # ------------------------------------------------------------------------------------------ the end
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Write the run, accept baselines, and tell lost results from failures."""
+        try:
+            self._conclude(session, exitstatus)
+        finally:
+            if self._session is not None:
+                self._session.close()
+
+    def _conclude(self, session: pytest.Session, exitstatus: int) -> None:
+        if self.worker is not None or not self._selected or self.config.option.collectonly:
+            return
+        interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
+        lost = set() if _stopped(session) or interrupted else self._selected - self._reported
+        try:
+            self.outcome = close_run(self.question, self._session, lost=len(lost), interrupted=interrupted)
+        except (QuantdriftError, OSError) as fault:
+            self.outcome = Outcome(lines=(f"quantdrift: {fault}",), broken=True)
+        if self.outcome.broken:
+            session.exitstatus = LOST_STATUS
+        elif self.outcome.failed and exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Show the report that was made when the session ended."""
+        if self.outcome is None:
+            return
+        width = shutil.get_terminal_size().columns
+        terminalreporter.section("model matrix")
+        for line in self.outcome.render(width, color=terminalreporter.hasmarkup):
+            terminalreporter.write_line(line)
+
+
+def _read_settings(config: pytest.Config) -> Settings:
+    """Settings; paths given on the command line start from where pytest was started, those of the ini file from its root."""
+    read = option_reader(config)
+
+    def value(name: str) -> Any:
+        given = config.getoption(name)
+        is_path = name in ("matrix_file", "matrix_cases", "matrix_baselines", "matrix_report")
+        return str(config.invocation_params.dir / given) if given and is_path else read(name)
+
+    return read_settings(value, root=config.rootpath)
+
+
+def _add_matrix_file(config: pytest.Config, file: Path) -> None:
+    """Collect the matrix although no argument names it, unless the person named what to run."""
+    named = config.args_source is pytest.Config.ArgsSource.ARGS
+    inside = any(file.is_relative_to(config.invocation_params.dir / arg) for arg in config.args)
+    if not named and not inside:
+        config.args.append(str(file))
+
+
+def _worker_input(config: pytest.Config) -> dict[str, Any]:
+    """What an xdist controller told this process; empty outside of xdist's workers."""
+    told: dict[str, Any] = getattr(config, "workerinput", {})
+    return told
+
+
+def _belongs(item: pytest.Item) -> bool:
+    return isinstance(item, MatrixItem) or FIXTURE in getattr(item, "fixturenames", ())
+
+
+def _param(item: pytest.Item) -> str:
+    return str(cast("Any", item).callspec.params[FIXTURE])
+
+
+def _own_name(item: pytest.Item) -> str:
+    """The test's name without its variant: ``test_json``, or ``test_json-long`` when it has parameters of its own."""
+    name = getattr(item, "originalname", item.name)
+    others = [part for part in cast("Any", item).callspec.id.split("-") if part != _param(item)]
+    return "-".join([name, *others])
+
+
+def _stopped(session: pytest.Session) -> bool:
+    return bool(session.shouldstop or session.shouldfail)
+
+
+def _progress(config: pytest.Config) -> Callable[[str], None]:
+    """Sentences go to a terminal that a person looks at, and nowhere else."""
+
+    def say(sentence: str) -> None:
+        reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None and reporter.isatty and config.option.verbose >= 0:
+            reporter.rewrite(f"  {sentence} ", erase=True)
+
+    return say

@@ -1,0 +1,125 @@
+"""The end of a run: put together, written down, accepted where that was asked for, and told."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from suite.atomic import write_text
+from suite.engine.accepting import accept_baselines
+from suite.engine.answering import check_same_prompts
+from suite.engine.assembling import Ledger, assemble
+from suite.engine.opening import Question, read_ledger
+from suite.engine.session import MatrixSession
+from suite.errors import VariantInvalid
+from suite.metrics import SPECS
+from suite.records import Run, VariantFailure, Verdict
+from suite.reporting import markdown, terminal
+from suite.reporting.model import Report, build_report
+from suite.store import layout
+from suite.store.runs import write_run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What is left to say when all the tests are done."""
+
+    report: Report | None = None
+    lines: tuple[str, ...] = ()
+    """What is said under the report."""
+    failed: bool = False
+    """Something failed that no test could show."""
+    broken: bool = False
+    """Results are lost, or nothing was measured."""
+
+    def render(self, width: int, *, color: bool) -> Iterator[str]:
+        """The report, then what else there is to say."""
+        if self.report is not None:
+            yield from terminal.lines(self.report, width=width, color=color)
+        yield from self.lines
+
+
+def close_run(question: Question, session: MatrixSession | None, *, lost: int, interrupted: bool) -> Outcome:
+    """Put the run together from its journals, write it, and accept baselines if that was asked for.
+
+    An interrupted run stays a journal, which ``--matrix-resume`` goes on with. Raises StoreError for a full disk.
+    """
+    if interrupted:
+        return _tell_interrupted(question)
+    if session is not None:
+        session.settle()
+    ledger = read_ledger(question.directory)
+    run, unequal = _put_together(question, ledger)
+    if not (run.trials or run.speed_samples or ledger.artifacts.keys() - ledger.failures.keys()):
+        return _tell_nothing(question, run)
+    report = build_report(run)
+    write_text(question.directory / "report.md", markdown.render(report))
+    write_run(run, question.directory, specs=SPECS)
+    question.settings.runs.mkdir(parents=True, exist_ok=True)
+    layout.link_latest(question.settings.runs, question.directory)
+    refused, said = accept_baselines(run, question) if question.settings.update else (False, ())
+    lines = [*said, f" run     {_shown(question)}/{layout.RUN_FILE}", f" report  {_shown(question)}/report.md"]
+    if lost:
+        lines.insert(
+            0, f" {lost} selected items have no result: a test process died. Their results are lost (exit status 3)."
+        )
+    return Outcome(report=report, lines=tuple(lines), failed=refused or bool(unequal), broken=bool(lost))
+
+
+def _put_together(question: Question, ledger: Ledger) -> tuple[Run, Sequence[VariantFailure]]:
+    """The run from all of its journals; and the variants that only together show that they were asked something else."""
+    plan = question.plan
+    unequal = []
+    first = next(iter(v.name for v in plan.matrix.variants if v.name in ledger.prompts), None)
+    for name, ids in ledger.prompts.items():
+        if first is None or name == first or name in ledger.failures:
+            continue
+        try:
+            check_same_prompts(ids, ledger.prompts[first], other=first)
+        except VariantInvalid as fault:
+            unequal.append(VariantFailure(variant=name, verdict=Verdict.INVALID, reason=str(fault)))
+    for failure in unequal:
+        ledger.add(failure)
+    return assemble(question.head, ledger, plan.matrix, plan.cases, plan.environment), unequal
+
+
+def _tell_interrupted(question: Question) -> Outcome:
+    if not question.directory.exists():
+        return Outcome(lines=(" interrupted before anything was measured",))
+    kept = read_ledger(question.directory)
+    return Outcome(
+        lines=(
+            f" interrupted: {len(kept.trials)} answers and {len(kept.launches)} launches are kept in {_shown(question)};",
+            " go on where it stopped:  pytest --model-matrix --matrix-resume",
+        )
+    )
+
+
+def _tell_nothing(question: Question, run: Run) -> Outcome:
+    """Nothing was measured: say why, and leave nothing behind. A failure keeps its logs."""
+    reasons = [f"   {r.variant.name}: {r.failure.verdict}: {r.failure.reason}" for r in run.variants if r.failure]
+    if all(r.failure is None or r.failure.verdict is Verdict.NOT_MEASURED for r in run.variants):
+        _remove(question)
+    else:
+        reasons.append(f" what the workers printed:  {_shown(question)}/logs")
+    return Outcome(lines=(" nothing was measured (exit status 3)", *reasons), broken=True)
+
+
+def _remove(question: Question) -> None:
+    """Remove what this run wrote, and directories that are empty then: the directory may be one that a person named."""
+    for file in layout.journal_files(question.directory):
+        file.unlink()
+    shutil.rmtree(question.directory / "logs", ignore_errors=True)
+    runs = question.settings.runs
+    for directory in (question.directory, runs / "runs", runs):
+        with contextlib.suppress(OSError):
+            directory.rmdir()
+
+
+def _shown(question: Question) -> str:
+    """The run's directory as a person would type it."""
+    root = question.settings.runs.parent
+    place = question.directory
+    return str(place.relative_to(root) if place.is_relative_to(root) else place)

@@ -1,0 +1,165 @@
+"""The test items of a matrix: a case that measures, a gate that judges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pytest
+
+from suite.engine.session import VariantFailed
+from suite.errors import QuantdriftError
+from suite.gate.plan import GateItem
+from suite.records import Aspect, Case, Finding, Gate, Tier, TrialStatus, Variant, Verdict
+from suite.reporting.failure import explain
+from suite.reporting.junit import case_properties, gate_properties
+from suite.settings import Settings
+
+if TYPE_CHECKING:
+    from suite.plugin.active import MatrixPlugin
+
+STRICTLY_FAILING = frozenset({Verdict.INCONCLUSIVE, Verdict.UNBASELINED, Verdict.NOT_MEASURED})
+BASELINE_NEEDED = frozenset({Verdict.UNBASELINED, Verdict.NOT_COMPARABLE, Verdict.NOT_MEASURED})
+
+
+class GateFailed(Exception):
+    """A gate did not hold; the message is the finding, in full."""
+
+
+class MatrixItem(pytest.Item):
+    """What case and gate items share: their variant, and how a failure reads."""
+
+    def __init__(self, *, plugin: MatrixPlugin, variant: Variant, name: str, parent: pytest.Collector) -> None:
+        # Given as text, the id is parsed: pytest then knows the brackets for parameters, as --lf and --sw need since 9.2.
+        super().__init__(name=name, parent=parent, nodeid=f"{parent.nodeid}::{name}")
+        self.plugin = plugin
+        self.variant = variant
+        self.add_marker("matrix")
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """The message alone: a traceback through the suite tells nobody anything."""
+        if isinstance(excinfo.value, (GateFailed, QuantdriftError)):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Where pytest says that the item is."""
+        return self.path, None, self.name
+
+
+class CaseItem(MatrixItem):
+    """One case answered by one variant. Fails only when there is no answer: a wrong answer is data."""
+
+    def __init__(self, *, case: Case, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.case = case
+        self.add_marker("matrix_case")
+        for tag in (case.domain, *case.tags):
+            self.extra_keyword_matches.add(tag)
+
+    def runtest(self) -> None:
+        """Ask, grade, and note the result for JUnit."""
+        try:
+            trial = self.plugin.session.trial(self.variant, self.case)
+        except VariantFailed as failed:
+            raise_failed(failed, self.plugin.settings)
+        self.user_properties.extend(case_properties(trial))
+        if trial.score.status is TrialStatus.ERROR:
+            raise GateFailed(f"{self.variant.name} could not answer {self.case.id}: {trial.error}")
+
+
+class GateTest(MatrixItem):
+    """One gate of one variant: passes when it holds, and is skipped with the reason when it cannot tell."""
+
+    def __init__(self, *, gate: GateItem, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.gate = gate
+        self.add_marker(f"matrix_{gate.aspect}")
+
+    def runtest(self) -> None:
+        """Measure what is missing, compare, judge."""
+        try:
+            findings = self.plugin.session.findings(self.variant, self.gate, self.plugin.timed_together)
+        except VariantFailed as failed:
+            raise_failed(failed, self.plugin.settings)
+        for finding in findings:
+            self.user_properties.extend(gate_properties(finding))
+        conclude(findings, self.plugin.settings)
+
+
+def conclude(findings: Sequence[Finding], settings: Settings) -> None:
+    """Fail, skip or pass a gate. The worst finding of a gate speaks for it."""
+    order = {verdict: rank for rank, verdict in enumerate(Verdict)}
+    ranked = sorted(findings, key=lambda finding: order[finding.verdict])
+    failing = [finding for finding in ranked if fails(finding, settings) and not is_accepted(finding, settings)]
+    if failing:
+        raise GateFailed("\n\n".join(explain(finding) for finding in failing))
+    if not ranked:
+        pytest.skip("NOT_MEASURED: this run holds nothing that the gate could judge")
+    worst = ranked[0]
+    if worst.verdict not in (Verdict.PASS, Verdict.IMPROVED):
+        accepting = f" (being accepted: {settings.reason})" if is_accepted(worst, settings) else ""
+        pytest.skip(f"{worst.verdict}: {worst.sentence}{accepting}")
+
+
+def fails(finding: Finding, settings: Settings) -> bool:
+    """Whether a finding fails its test under these settings."""
+    match finding.verdict:
+        case Verdict.REGRESSED:
+            return finding.gate is Gate.BLOCK
+        case Verdict.ERROR | Verdict.INVALID:
+            return True
+        case verdict:
+            needed = settings.require_baselines and verdict in BASELINE_NEEDED
+            return finding.gate is Gate.BLOCK and (needed or (settings.strict and verdict in STRICTLY_FAILING))
+
+
+def is_accepted(finding: Finding, settings: Settings) -> bool:
+    """Whether the update of this run takes the finding as the new normal: ``new`` does so only with what had no baseline."""
+    match finding.verdict:
+        case Verdict.UNBASELINED:
+            return settings.update is not None
+        case Verdict.NOT_COMPARABLE if finding.comparison.tier is Tier.FOREIGN:
+            return settings.update is not None  # this machine has none yet
+        case Verdict.REGRESSED | Verdict.NOT_COMPARABLE:
+            return settings.update in ("changed", "all")
+        case Verdict.INCONCLUSIVE:
+            return settings.update == "all"
+        case _:
+            return False
+
+
+def raise_failed(failed: VariantFailed, settings: Settings) -> NoReturn:
+    """The first item of a failed variant fails and tells all; the others only point at it."""
+    failure = failed.failure
+    lenient = failure.verdict is Verdict.NOT_MEASURED and not (settings.strict or settings.require_baselines)
+    if lenient or not failed.first:
+        told = failure.reason if lenient else "its first failure says why"
+        pytest.skip(f"{failure.variant} is {failure.verdict}: {told}")
+    detail = f"\n\n{failure.detail}" if failure.detail else ""
+    raise GateFailed(f"{failure.variant} is {failure.verdict}: {failure.reason}{detail}")
+
+
+class MatrixFile(pytest.File):
+    """The matrix file as a collector: cases × variants, then the gates."""
+
+    plugin: MatrixPlugin
+
+    def collect(self) -> Iterator[MatrixItem]:
+        """Every item, readable by its name: ``test_case[q4_k_m-math/apples]``, ``test_speed[q4_k_m-short-decode_tok_s]``."""
+        plan, only = self.plugin.question.plan, self.plugin.settings.only
+        for variant in plan.matrix.variants:
+            common: dict[str, Any] = {"plugin": self.plugin, "variant": variant}
+            if only != "speed":
+                for case in plan.cases:
+                    yield CaseItem.from_parent(self, name=f"test_case[{variant.name}-{case.id}]", case=case, **common)
+            for gate in plan.gates:
+                if only is None or (gate.aspect is Aspect.QUALITY) == (only == "answers"):
+                    yield GateTest.from_parent(self, name=name_gate(variant, gate), gate=gate, **common)
+
+
+def name_gate(variant: Variant, gate: GateItem) -> str:
+    """``test_quality[q4_k_m-math-score]``; memory has one scope only, which is left out."""
+    scope = "" if gate.aspect is Aspect.MEMORY else f"-{gate.scope}"
+    return f"test_{gate.aspect}[{variant.name}{scope}-{gate.metric}]"

@@ -1,0 +1,158 @@
+"""A session measures what is asked for, once, and keeps failures where they belong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.in_process import InProcessLauncher, make_case, make_matrix, make_variant
+
+from suite.engine.answering import check_same_prompts, hash_ids
+from suite.engine.assembling import Ledger
+from suite.engine.session import MatrixSession, Plan, VariantFailed
+from suite.errors import UsageError, VariantError, VariantInvalid
+from suite.gate.plan import GateItem, plan_gates
+from suite.gate.policy import DEFAULT_POLICY
+from suite.records import Environment, TrialStatus, Variant, Verdict
+from suite.store.baselines import BaselineStore
+from suite.store.journal import Journal, read_journal
+
+ENVIRONMENT = Environment(machine="box", identity={"device": "cpu"}, suspects={}, readings={})
+CASES = (make_case("math/a"), make_case("math/b"))
+
+
+class Bench:
+    """A session over scripted variants, and what happened beneath it."""
+
+    def __init__(self, directory: Path, *variants: Variant, **deaths: int) -> None:
+        self.matrix = make_matrix(*variants)
+        self.launcher = InProcessLauncher(deaths=deaths)
+        self.journal = directory / "journal.jsonl"
+        gates = plan_gates(self.matrix.scenarios, {"math"}, DEFAULT_POLICY, has_accelerator=False)
+        self.plan = Plan(
+            matrix=self.matrix, cases=CASES, policy=DEFAULT_POLICY, environment=ENVIRONMENT, gates=gates
+        )  # fmt: skip
+        self.session = MatrixSession(
+            self.plan, self.launcher, Journal(self.journal), BaselineStore(directory / "baselines"), Ledger()
+        )
+
+    def gate(self, metric: str, scope: str = "all") -> GateItem:
+        return next(item for item in self.plan.gates if (item.metric, item.scope) == (metric, scope))
+
+    def asked(self) -> list[str]:
+        return self.launcher.events
+
+    def kinds(self) -> list[str]:
+        return [entry.kind for entry in read_journal(self.journal)]
+
+
+@pytest.fixture
+def make_bench(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., Bench]:
+    def make(*variants: Variant, **deaths: int) -> Bench:
+        bench = Bench(tmp_path, *variants, **deaths)
+        request.addfinalizer(bench.session.close)
+        return bench
+
+    return make
+
+
+def test_a_case_is_asked_once_and_written_down_at_once(make_bench: Callable[..., Bench]) -> None:
+    (variant,) = (make_variant("q4", reply="the answer is 18"),)
+    bench = make_bench(variant)
+    trial = bench.session.trial(variant, CASES[0])
+    assert (trial.score.status, trial.score.correct) == (TrialStatus.SCORED, True)
+    assert bench.kinds() == ["artifact", "prompts", "trial"]
+    assert bench.session.trial(variant, CASES[0]) is trial
+    assert len([event for event in bench.asked() if "+" in event]) == 1
+
+
+def test_only_one_variant_is_in_memory_for_answers(make_bench: Callable[..., Bench]) -> None:
+    variants = make_variant("a"), make_variant("b")
+    bench = make_bench(*variants)
+    for variant in variants:
+        for case in CASES:
+            bench.session.trial(variant, case)
+    assert [event for event in bench.asked() if "+" not in event] == ["a:launch 0", "a:end 0", "b:launch 0"]
+
+
+def test_a_failed_request_is_a_trial_and_a_dead_worker_a_failure(make_bench: Callable[..., Bench]) -> None:
+    raising, dying = make_variant("raising", fault="raise"), make_variant("dying")
+    bench = make_bench(raising, dying, dying=1)
+    trial = bench.session.trial(raising, CASES[0])
+    assert trial.score.status is TrialStatus.ERROR
+    assert "planted failure" in str(trial.error)
+    assert bench.session.trial(raising, CASES[1]).score.status is not TrialStatus.ERROR
+    bench.session.trial(dying, CASES[0])
+    with pytest.raises(VariantFailed) as first:
+        bench.session.trial(dying, CASES[1])
+    assert first.value.first
+    assert first.value.failure.verdict is Verdict.ERROR
+    with pytest.raises(VariantFailed) as second:
+        bench.session.findings(dying, bench.gate("score", "math"), bench.matrix.variants)
+    assert not second.value.first
+    assert bench.session.trial(dying, CASES[0]).variant == "dying"  # what it answered before stays
+    assert bench.kinds().count("failure") == 1
+
+
+def test_other_token_ids_are_invalid_and_ask_nothing(make_bench: Callable[..., Bench]) -> None:
+    honest, shifted = make_variant("honest"), make_variant("shifted", shift_ids_from=7)
+    bench = make_bench(honest, shifted)
+    bench.session.trial(honest, CASES[0])
+    with pytest.raises(VariantFailed, match="differ from those of 'honest' at position 7 of case math/a") as failed:
+        bench.session.trial(shifted, CASES[0])
+    assert failed.value.failure.verdict is Verdict.INVALID
+    assert not any(event.startswith("shifted:") and "+" in event for event in bench.asked())
+
+
+def test_a_cached_prefill_is_invalid(make_bench: Callable[..., Bench]) -> None:
+    variant = make_variant("q4", fault="cached", fault_at=1)
+    bench = make_bench(variant)
+    bench.session.trial(variant, CASES[0])
+    with pytest.raises(VariantFailed, match=r"case math/b: 1 of .* prompt tokens were evaluated"):
+        bench.session.trial(variant, CASES[1])
+
+
+def test_requests_of_ones_own(make_bench: Callable[..., Bench]) -> None:
+    variant = make_variant("q4", reply="hello", n_ctx=200)
+    bench = make_bench(variant)
+    assert bench.session.ask(variant, "hi", max_new_tokens=9, system="be kind").text == "hello"
+    with pytest.raises(VariantError, match="do not fit a context of 200"):
+        bench.session.ask(variant, "x" * 300, max_new_tokens=9)
+    assert bench.session.ledger.failures == {}
+    trial = bench.session.record_own(variant, "mine", score=1.0, domain="format", generation=None)
+    assert (trial.case, trial.score.correct) == ("format/mine", True)
+    with pytest.raises(UsageError, match="'math/a' is a case of the matrix"):
+        bench.session.record_own(variant, "a", score=1.0, domain="math", generation=None)
+
+
+def test_speed_is_measured_once_for_all_that_are_timed_together(make_bench: Callable[..., Bench]) -> None:
+    variants = make_variant("a"), make_variant("b", fault="load")
+    bench = make_bench(*variants)
+    (found,) = bench.session.findings(variants[0], bench.gate("decode_tok_s", "short"), variants)
+    assert found.verdict is Verdict.UNBASELINED
+    asked = len(bench.asked())
+    bench.session.findings(variants[0], bench.gate("prefill_tok_s", "long"), variants)
+    assert len(bench.asked()) == asked
+    with pytest.raises(VariantFailed, match="planted failure while loading"):
+        bench.session.findings(variants[1], bench.gate("decode_tok_s", "short"), variants)
+    assert bench.kinds().count("launch") == 2
+
+
+def test_prompts_that_differ_are_told_with_case_and_position() -> None:
+    here = {"math/a": (1, 2, 3, 4, 5), "math/b": (1, 2)}
+    check_same_prompts(here, dict(here), other="ref")
+    check_same_prompts(here, {"code/c": (9,)}, other="ref")
+    with pytest.raises(
+        VariantInvalid, match=r"'ref' at position 2 of case math/a: \[3 4 5 …\] here, \[7 4 5 …\] there"
+    ):
+        check_same_prompts(here, {"math/a": (1, 2, 7, 4, 5)}, other="ref")
+    with pytest.raises(
+        VariantInvalid, match=r"position 2 of case math/b: \[end\] here, \[9 …\] there \(2 and 3 tokens"
+    ):
+        check_same_prompts(here, {"math/b": (1, 2, 9)}, other="ref")
+
+
+def test_ids_are_hashed_whole() -> None:
+    assert hash_ids([1, 23]) != hash_ids([12, 3])
+    assert hash_ids((1, 2)) == hash_ids([1, 2])
