@@ -364,6 +364,14 @@ class SpeedSample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Yardstick:
+    """How fast the machine itself was: neutral kernels of one thread, see `suite.engine.yardstick`."""
+
+    hash_bytes_s: float
+    copy_bytes_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
     """One fresh load of a variant. The process that was measured is gone when this is written, or lives on."""
 
@@ -383,6 +391,8 @@ class Launch:
     facts: Mapping[str, str]
     """Backend and library versions, build flags, effective options: suspects."""
     witness: Witness | None = None
+    yardstick: Yardstick | None = None
+    """Median of the readings that were taken right before this variant's samples; None for simulated time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -641,6 +651,8 @@ class Comparison:
     """What changed since the baseline: ``name: old → new``."""
     accepted: str = ""
     """When and why the baseline was accepted, for people."""
+    machine_drift: tuple[float, ...] = ()
+    """Speed: by which share each yardstick was slower (positive) than when the baseline was accepted."""
     contended: str = ""
     """Non-empty: too few clean samples, and what the witnesses saw."""
 

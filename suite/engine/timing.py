@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from suite.engine.launching import Launcher, LiveVariant
 from suite.engine.passage import PASSAGE, scenario_prompt
 from suite.engine.residency import group_by_memory
+from suite.engine.yardstick import YardstickKernel, summarize
 from suite.errors import QuantdriftError, VariantInvalid
-from suite.records import Launch, Matrix, Protocol, SampleStatus, Scenario, SpeedSample, Variant, Witness
+from suite.records import Launch, Matrix, Protocol, SampleStatus, Scenario, SpeedSample, Variant, Witness, Yardstick
 
 COLD_TOKENS = 2
 """New tokens of the very first request after a load."""
@@ -38,6 +39,7 @@ class SpeedPass:
         self._sink = sink
         self._failed: set[str] = set()
         self._passage: tuple[str, tuple[int, ...]] | None = None
+        self._kernel = YardstickKernel()
 
     def run(self, variants: Sequence[Variant], done: Mapping[str, int]) -> None:
         """Measure `variants`; `done` is the number of launches that each already has."""
@@ -52,16 +54,20 @@ class SpeedPass:
         with ExitStack() as stack:
             lives = [live for v in group if (live := self._open(stack, v, index)) is not None]
             colds = {live.variant.name: cold for live in lives if (cold := self._warm(live)) is not None}
+            readings: dict[str, list[Yardstick]] = {live.variant.name: [] for live in lives}
             for turn in range(protocol.rounds):
                 self._launcher.progress(
                     f"speed: launch {index + 1} of {protocol.launches}, round {turn + 1} of {protocol.rounds}"
                 )
                 order = lives if turn % 2 == 0 else lives[::-1]  # ABBA: a linear drift of the machine cancels out
                 for live in order:
+                    if not live.loaded.simulated:
+                        readings[live.variant.name].append(self._kernel.read())
                     self._take_round(live, index, turn)
             for live in lives:
-                if live.variant.name in colds:
-                    self._finish(live, index, colds[live.variant.name])
+                name = live.variant.name
+                if name in colds:
+                    self._finish(live, index, colds[name], summarize(readings[name]))
 
     def _open(self, stack: ExitStack, variant: Variant, index: int) -> LiveVariant | None:
         with self._guard(variant):
@@ -130,7 +136,9 @@ class SpeedPass:
         status, reason = judge_sample(sample, scenario, self._matrix.protocol)
         return dataclasses.replace(sample, status=status, reason=reason)
 
-    def _finish(self, live: LiveVariant, index: int, cold: tuple[float | None, int, Witness]) -> None:
+    def _finish(
+        self, live: LiveVariant, index: int, cold: tuple[float | None, int, Witness], yardstick: Yardstick | None
+    ) -> None:
         if live.variant.name in self._failed:
             return
         with self._guard(live.variant):
@@ -150,6 +158,7 @@ class SpeedPass:
                     kv_cache_reported_bytes=memory.kv_cache_bytes,
                     facts=live.loaded.facts,
                     witness=cold[2],
+                    yardstick=yardstick,
                 )
             )
 

@@ -16,7 +16,9 @@ from suite.gate.differences import (
 )
 from suite.gate.plan import GateItem
 from suite.metrics.catalog import SPECS
+from suite.metrics.speed import YARDSTICKS
 from suite.records import (
+    ALL,
     Aspect,
     BaselineMetric,
     Baselines,
@@ -116,8 +118,18 @@ def _compare_one(key: tuple[str, str], measurement: Measurement | None, ground: 
         reason=unresolved[1] if unresolved else (measurement.reason or "") if measurement else "",
         suspects=ground.suspects,
         accepted=describe_accepted(ground.baseline) if ground.baseline else "",
+        machine_drift=_machine_drift(ground) if values and values.interval else (),
         contended=_contended(measurement),
     )
+
+
+def _machine_drift(ground: _Ground) -> tuple[float, ...]:
+    """By which share each yardstick is slower than it was beside the baseline; empty where one side has none."""
+    accepted = ground.baseline.metrics if ground.baseline else {}
+    measured = {m.metric: m.value for m in ground.result.measurements if m.metric in YARDSTICKS}
+    pairs = [(accepted.get(f"{name}/{ALL}"), measured.get(name)) for name in YARDSTICKS]
+    drifts = [relative_drift(then.value, now, Direction.HIGHER) for then, now in pairs if then and now]
+    return tuple(drift for drift in drifts if drift is not None)
 
 
 def _contended(measurement: Measurement | None) -> str:
@@ -187,7 +199,12 @@ def _to_share(direction: Direction) -> Callable[[float], float]:
 
 
 def _is_compared(metric: str) -> bool:
-    return metric in SPECS and SPECS[metric].aspect is not Aspect.QUALITY and metric not in NOT_COMPARED
+    return (
+        metric in SPECS
+        and SPECS[metric].aspect is not Aspect.QUALITY
+        and metric not in NOT_COMPARED
+        and metric not in YARDSTICKS
+    )
 
 
 def _split(key: str) -> tuple[str, str]:

@@ -23,7 +23,9 @@ def decide(comparison: Comparison, tolerance: Tolerance) -> Verdict:
     if comparison.p_value is not None:
         return _decide_paired(comparison, limit)
     if comparison.aspect is Aspect.SPEED:
-        return _decide_interval(comparison.interval, limit)
+        return (
+            Verdict.INCONCLUSIVE if blames_machine(comparison, limit) else _decide_interval(comparison.interval, limit)
+        )
     return _decide_values(comparison, limit)
 
 
@@ -37,6 +39,20 @@ def limit_of(comparison: Comparison, tolerance: Tolerance) -> float:
     if comparison.aspect is Aspect.QUALITY:
         return max(tolerance.relative * base, tolerance.absolute) + _ROUNDING
     return max(tolerance.relative, tolerance.absolute / base if base else 0.0) + _ROUNDING
+
+
+def blames_machine(comparison: Comparison, limit: float) -> bool:
+    """Whether the machine's own drift could be the whole of it.
+
+    A yardstick is a witness, not a correction: the verdict stands only if it would be the same had the machine been as
+    fast as when the baseline was accepted, by every yardstick. So a slow hour is no regression, and a fast one hides
+    none; neither is ever a PASS.
+    """
+    if comparison.interval is None or _decide_interval(comparison.interval, limit) is Verdict.INCONCLUSIVE:
+        return False
+    low, high = comparison.interval
+    as_before = {_decide_interval((low - drift, high - drift), limit) for drift in comparison.machine_drift}
+    return not as_before <= {_decide_interval(comparison.interval, limit)}
 
 
 def flip_counts(comparison: Comparison) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from suite.gate.decide import decide, limit_of
+from suite.gate.decide import blames_machine, decide, limit_of
 from suite.gate.policy import tolerance_for
 from suite.gate.wording import sentence
 from suite.metrics.catalog import SPECS
@@ -18,8 +18,6 @@ MOST_LAUNCHES = 50
 
 FEWEST_LAUNCHES = 3
 """Launches from which on an interval is of use."""
-
-_NAMED = 3
 
 
 def judge(comparison: Comparison, policy: Mapping[str, Tolerance], *, command: str = COMMAND) -> Finding:
@@ -52,7 +50,7 @@ def _next_step(comparison: Comparison, tolerance: Tolerance, verdict: Verdict, c
         case Verdict.PASS:
             step = ""
         case Verdict.REGRESSED:
-            step = f"find out why ({_blame(comparison)}), or accept it: {_update(again, 'changed')}"
+            step = f"find out why, or accept it: {_update(again, 'changed')}"
         case Verdict.IMPROVED:
             step = f"accept it, a stale baseline hides the next regression: {_update(again, 'changed')}"
         case Verdict.UNBASELINED:
@@ -74,14 +72,6 @@ def _update(again: str, mode: str) -> str:
     return f'{again} --matrix-update={mode} --matrix-reason "..."'
 
 
-def _blame(comparison: Comparison) -> str:
-    changed = comparison.suspects
-    if not changed:
-        return "nothing that is recorded changed since the baseline"
-    more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
-    return f"changed since the baseline: {'; '.join(changed[:_NAMED])}{more}"
-
-
 def _settle(comparison: Comparison, tolerance: Tolerance, again: str) -> str:
     """What would turn "cannot tell" into an answer."""
     if comparison.aspect is Aspect.QUALITY:
@@ -89,6 +79,8 @@ def _settle(comparison: Comparison, tolerance: Tolerance, again: str) -> str:
     speed = f"{again} --matrix-only=speed"
     if comparison.contended:
         return f"measure again when nothing else runs: {speed}"
+    if blames_machine(comparison, limit_of(comparison, tolerance)):
+        return f"measure again when the machine is as fast as it was: {speed}"
     launches = _launches_needed(comparison, tolerance)
     if launches is None:
         return (

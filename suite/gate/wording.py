@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from suite.gate.decide import flip_counts, limit_of
+from suite.gate.decide import blames_machine, flip_counts, limit_of
 from suite.metrics.catalog import SPECS
 from suite.records import Aspect, Comparison, Direction, Tolerance, Verdict
 
@@ -46,12 +46,12 @@ _UNRESOLVED = {
 
 
 def format_value(metric: str, value: float) -> str:
-    """A value with its unit: ``171.2 tok/s``, ``12.3 ms``, ``612.0 MiB``, ``0.521``."""
+    """A value with its unit: ``171.2 tok/s``, ``12.3 ms``, ``612.0 MB``, ``0.521``."""
     match SPECS[metric].unit:
         case "s":
             return f"{value:.3g} s" if value >= 1 else f"{1000 * value:.3g} ms"
         case "bytes":
-            return f"{value / 2**20:.1f} MiB"
+            return f"{value / 1e6:.1f} MB"
         case "tok/s":
             return f"{value:.4g} tok/s"
         case "tokens":
@@ -117,17 +117,21 @@ def _limits(comparison: Comparison, tolerance: Tolerance, verdict: Verdict) -> s
     elif comparison.p_value is not None:
         words.append(f"{comparison.n} cases are too few to show any loss")
     if verdict is Verdict.INCONCLUSIVE:
-        words.append(f"cannot tell: {_doubt(comparison)}")
+        words.append(f"cannot tell: {_doubt(comparison, limit)}")
     if comparison.reason and not comparison.contended:
         words.append(comparison.reason)
     return ", ".join(words)
 
 
-def _doubt(comparison: Comparison) -> str:
+def _doubt(comparison: Comparison, limit: float) -> str:
     if comparison.contended:
         return "the machine was not ours"
     if comparison.aspect is Aspect.QUALITY:
         return "so few changed answers may be luck"
     if comparison.interval is None:
         return "one launch on each side has no spread"
+    if blames_machine(comparison, limit):
+        worst = max(comparison.machine_drift, key=abs)
+        word = "slower" if worst > 0 else "faster"
+        return f"the machine itself is {100 * abs(worst):.0f} % {word} than when the baseline was accepted (yardstick)"
     return "the interval spans the tolerance"

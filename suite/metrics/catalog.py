@@ -39,6 +39,22 @@ _SPEED = (
         "value: median over launches",
     ),
     _spec(
+        "yardstick_hash_bytes_s",
+        "bytes/s",
+        "higher",
+        Aspect.SPEED,
+        "bytes hashed / time, one thread, between samples: the machine itself",
+        "value: median over launches",
+    ),
+    _spec(
+        "yardstick_copy_bytes_s",
+        "bytes/s",
+        "higher",
+        Aspect.SPEED,
+        "bytes copied / time, one thread, between samples: the machine itself",
+        "value: median over launches",
+    ),
+    _spec(
         "speedup",
         "x",
         "higher",

@@ -49,7 +49,13 @@ PER_SAMPLE: Mapping[str, Rate] = {
 PER_LAUNCH: Mapping[str, Callable[[Launch], float | None]] = {
     "load_s": lambda launch: launch.load_s,
     "cold_ttft_s": lambda launch: launch.cold_ttft_s,
+    "yardstick_hash_bytes_s": lambda launch: launch.yardstick.hash_bytes_s if launch.yardstick else None,
+    "yardstick_copy_bytes_s": lambda launch: launch.yardstick.copy_bytes_s if launch.yardstick else None,
 }
+
+
+YARDSTICKS = ("yardstick_hash_bytes_s", "yardstick_copy_bytes_s")
+"""The machine's own speed: a witness. Never gated, and nothing is divided by it."""
 
 
 def measure_samples(samples: Sequence[SpeedSample]) -> tuple[Measurement, ...]:
@@ -76,6 +82,7 @@ def measure_launches(launches: Sequence[Launch]) -> tuple[Measurement, ...]:
         )
         for metric, read in PER_LAUNCH.items()
         if launches
+        if metric not in YARDSTICKS or any(launch.yardstick for launch in launches)
     )
 
 

@@ -31,6 +31,8 @@ class Loaded:
     context_tokens: int
     threads: int
     facts: Mapping[str, str]
+    simulated: bool = False
+    """Times are the script's, not the machine's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

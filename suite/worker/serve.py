@@ -88,6 +88,7 @@ class Server:
             context_tokens=model.context_tokens,
             threads=model.threads,
             facts=dict(model.facts),
+            simulated=model.clock is not clock.monotonic,
         )
 
     def _generate(self, request: Generate) -> Generated:

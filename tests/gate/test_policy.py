@@ -14,6 +14,7 @@ from suite.gate.judge import judge
 from suite.gate.plan import GateItem, plan_gates
 from suite.gate.policy import DEFAULT_POLICY, merge_policy, tolerance_for
 from suite.metrics.catalog import SPECS
+from suite.metrics.speed import YARDSTICKS
 from suite.records import Aspect, Comparison, Flip, Gate, Scenario, Tier, Tolerance, Verdict
 from suite.stats.binomial import mcnemar_p, net_loss_interval
 
@@ -123,7 +124,7 @@ def test_every_gated_metric_has_a_tolerance_that_can_fail() -> None:
         "decode_tok_s", "prefill_tok_s", "ttft_s", "peak_rss_bytes", "peak_device_bytes", "kv_cache_bytes",
         "score", "truncated", "empty", "unparsable",
     }  # fmt: skip
-    assert set(SPECS) - {key.partition("/")[0] for key in DEFAULT_POLICY} == {"speedup"}
+    assert set(SPECS) - {key.partition("/")[0] for key in DEFAULT_POLICY} == {"speedup", *YARDSTICKS}
 
 
 def test_overrides_replace_the_whole_tolerance_and_single_scopes_take_precedence() -> None:

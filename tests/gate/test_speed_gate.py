@@ -46,7 +46,7 @@ def test_a_large_slowdown_is_regressed_and_says_all_of_it(made: Any) -> None:
     for part in ("q4: decode rate (short) fell by 29.8 %", "171 tok/s → 120 tok/s", "95 %: 27", "tolerance 10.0 %",
                  "could have seen", "launches: 3 now, 3 then"):  # fmt: skip
         assert part in finding.sentence
-    assert "llama-cpp-python: 0.3.35 → 0.3.36" in finding.next_step
+    assert "llama-cpp-python: 0.3.35 → 0.3.36" in finding.comparison.suspects
     assert (
         'pytest --model-matrix --matrix-variants q4 --matrix-update=changed --matrix-reason "..."' in finding.next_step
     )
@@ -127,7 +127,7 @@ def test_memory_needs_no_statistics_but_both_tolerances(made: Any) -> None:
 def test_memory_that_was_zero_and_is_not_is_regressed(made: Any) -> None:
     finding = judged(made, (64.0 * 2**20,), (0.0,), "kv_cache_bytes")
     assert finding.verdict is Verdict.REGRESSED
-    assert "rose from nothing to 64.0 MiB" in finding.sentence
+    assert "rose from nothing to 67.1 MB" in finding.sentence
     assert judged(made, (0.0,), (0.0,), "kv_cache_bytes").verdict is Verdict.PASS
 
 
