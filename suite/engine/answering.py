@@ -9,10 +9,13 @@ from collections.abc import Mapping, Sequence
 from suite.engine.launching import LiveVariant
 from suite.errors import VariantError, VariantInvalid, WorkerDied, WorkerTimeout
 from suite.records import Case, Generation, Score, Trial, TrialStatus
-from suite.scorers import grade
+from suite.scorers import grade, identify
 
 Prompts = Mapping[str, tuple[int, ...]]
 """Token ids by case id."""
+
+OWN_TEST = "own-test"
+"""The scorer of an answer that a test of the user's own graded: no scorer that could be looked up."""
 
 
 def hash_ids(ids: Sequence[int]) -> str:
@@ -94,7 +97,7 @@ def make_trial(
         case_version=case.version,
         domain=case.domain,
         family=case.family,
-        scorer=case.scorer.name,
+        scorer=case.scorer.name if case.scorer.name == OWN_TEST else identify(case.scorer),
         prompt_sha256=hash_ids(prompt),
         score=score,
         generation=generation,

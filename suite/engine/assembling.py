@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,7 @@ from suite.records import (
     Run,
     SpeedSample,
     Trial,
+    TrialStatus,
     Variant,
     VariantFailure,
     VariantResult,
@@ -41,6 +42,9 @@ DECODING: Mapping[str, str] = {
 
 RESUMED = "resumed"
 """Text of the note in a journal behind which a later process went on."""
+
+VOIDED = "voided"
+"""Text of the note behind which nothing counts that was measured of a variant before: its weights or libraries changed."""
 
 
 @dataclass(slots=True)
@@ -79,6 +83,15 @@ class Ledger:
         if hasattr(record, "ids"):
             self.prompts[record.variant] = record.ids
 
+    def void(self, variant: str) -> None:
+        """Forget everything about one variant."""
+        self.trials = {key: trial for key, trial in self.trials.items() if key[0] != variant}
+        self.findings = {key: finding for key, finding in self.findings.items() if key[0] != variant}
+        self.samples = [sample for sample in self.samples if sample.variant != variant]
+        self.launches = [launch for launch in self.launches if launch.variant != variant]
+        for of_variants in (self.failures, self.artifacts, self.prompts):
+            of_variants.pop(variant, None)
+
     def launches_of(self, variant: str) -> int:
         """Number of finished launches."""
         return sum(launch.variant == variant for launch in self.launches)
@@ -91,16 +104,57 @@ def drop_superseded(records: Iterable[Any]) -> list[Any]:
     """
     held: list[Any] = []
     for record in records:
-        if isinstance(record, Note) and record.text == RESUMED:
+        if _is_resumption(record):
             whole = {(r.variant, r.index) for r in held if isinstance(r, Launch)}
-            held = [
-                r
-                for r in held
-                if not isinstance(r, VariantFailure | Finding)
-                and (not isinstance(r, SpeedSample) or (r.variant, r.launch) in whole)
-            ]
+            held = [r for r in held if _outlives_resuming(r, whole)]
+        elif (voided := _voided_by(record)) is not None:
+            held = [r for r in held if getattr(r, "variant", None) != voided]
         held.append(record)
     return held
+
+
+def join_journals(journals: Iterable[Iterable[Any]]) -> Ledger:
+    """What the journals of a run hold together, each of which another process may have written.
+
+    What one process voided counts no more in the journals of the others, as far as they were written before the run was
+    last resumed.
+    """
+    kept = [drop_superseded(records) for records in journals]
+    voided = [{v for record in records if (v := _voided_by(record)) is not None} for records in kept]
+    ledger = Ledger()
+    for at, records in enumerate(kept):
+        by_others = {variant for other, variants in enumerate(voided) if other != at for variant in variants}
+        last = max((i for i, record in enumerate(records) if _is_resumption(record)), default=0)
+        for index, record in enumerate(records):
+            if index > last or getattr(record, "variant", None) not in by_others:
+                ledger.add(record)
+    return ledger
+
+
+def _is_resumption(record: Any) -> bool:
+    return isinstance(record, Note) and record.text == RESUMED
+
+
+def _voided_by(record: Any) -> str | None:
+    return record.data.get("variant") if isinstance(record, Note) and record.text == VOIDED else None
+
+
+def _outlives_resuming(record: Any, finished: Collection[tuple[str, int]]) -> bool:
+    match record:
+        case VariantFailure() | Finding():
+            return False
+        case Trial():
+            return record.score.status is not TrialStatus.ERROR
+        case SpeedSample():
+            return (record.variant, record.launch) in finished
+        case _:
+            return True
+
+
+def keep_finished(samples: Iterable[SpeedSample], launches: Iterable[Launch]) -> tuple[SpeedSample, ...]:
+    """The samples of launches that were finished: a launch that broke off half-way was not measured as the others were."""
+    finished = {(launch.variant, launch.index) for launch in launches}
+    return tuple(sample for sample in samples if (sample.variant, sample.launch) in finished)
 
 
 def identity_of(variant: Variant, matrix: Matrix) -> dict[str, str]:
@@ -155,7 +209,7 @@ def result_of(
     known_cases = {case.id for case in cases}
     trials = [trial for (name, _), trial in ledger.trials.items() if name == variant.name]
     own = [trial for trial in trials if trial.case in known_cases]
-    measurements = measure(variant.name, trials, ledger.samples, ledger.launches)
+    measurements = measure(variant.name, trials, keep_finished(ledger.samples, ledger.launches), ledger.launches)
     resolved = ledger.artifacts.get(variant.name)
     artifact = resolved.artifact if resolved else None
     return VariantResult(

@@ -7,12 +7,15 @@ import json
 import os
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, TypeVar
 
 import psutil
 
 from suite.records import Environment
+
+T = TypeVar("T")
 
 ISA_FLAGS = ("sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512vl", "avx512_vnni", "avx512_bf16", "avx_vnni",
              "amx_int8", "asimd", "asimddp", "i8mm", "bf16", "sve", "sve2")  # fmt: skip
@@ -73,29 +76,41 @@ def _read_cpu(cpuinfo: Path) -> tuple[str, frozenset[str]]:
     return f"{name} ({'/'.join(detail)})" if detail else name, frozenset(flags.split())
 
 
+def free_device_bytes() -> int | None:
+    """Memory that is free now on all NVIDIA devices together; None where there are none."""
+    return _ask_nvml(lambda nvml, handles: sum(int(nvml.nvmlDeviceGetMemoryInfo(handle).free) for handle in handles))
+
+
 def _read_devices() -> dict[str, str]:
     """NVIDIA devices through NVML; empty where there are none. Names of several equal ones are counted."""
-    try:
-        import pynvml
-    except ImportError:
-        return {}
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return {}
-    try:
-        handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
-        if not handles:
-            return {}
-        names = sorted(str(pynvml.nvmlDeviceGetName(handle)) for handle in handles)
-        memory = sum(int(pynvml.nvmlDeviceGetMemoryInfo(handle).total) for handle in handles)
+
+    def describe(nvml: Any, handles: list[Any]) -> dict[str, str]:
+        names = sorted(str(nvml.nvmlDeviceGetName(handle)) for handle in handles)
+        memory = sum(int(nvml.nvmlDeviceGetMemoryInfo(handle).total) for handle in handles)
         return {
             "name": " + ".join(f"{names.count(name)}x {name}" for name in dict.fromkeys(names)),
             "memory": f"{round(memory / 2**30)} GiB",
-            "driver": str(pynvml.nvmlSystemGetDriverVersion()),
+            "driver": str(nvml.nvmlSystemGetDriverVersion()),
         }
+
+    return _ask_nvml(describe) or {}
+
+
+def _ask_nvml(question: Callable[[Any, list[Any]], T]) -> T | None:
+    """The answer to a question about the NVIDIA devices; None without NVML, without a device, or when it fails."""
+    try:
+        import pynvml
+    except ImportError:
+        return None
+    try:
+        pynvml.nvmlInit()
     except pynvml.NVMLError:
-        return {}
+        return None
+    try:
+        handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
+        return question(pynvml, handles) if handles else None
+    except pynvml.NVMLError:
+        return None
     finally:
         pynvml.nvmlShutdown()
 

@@ -12,6 +12,7 @@ from suite import backends
 from suite.engine.environment import default_threads
 from suite.engine.preparing import Prepared, Preparer
 from suite.engine.progress import Progress
+from suite.errors import VariantError
 from suite.records import Case, Deadlines, Generation, Variant, Witness
 from suite.worker.messages import Encode, Generate, Generated, Load, Loaded, Measure, Memory, Render
 from suite.worker.process import Worker
@@ -92,13 +93,13 @@ class Launcher:
     def launch(self, variant: Variant, index: int = 0) -> Iterator[LiveVariant]:
         """A fresh worker with the variant loaded; it is gone afterwards.
 
-        Raises Unavailable when the backend or the weights cannot be had, LoadError and its kin when they are broken.
+        Raises Unavailable when the backend or the weights cannot be had, LoadError and its kin when they are broken,
+        VariantError when the system refuses a process, a log or a file.
         """
         backends.require(variant.backend)
         prepared = self.preparer.prepare(variant)
-        self.logs.mkdir(parents=True, exist_ok=True)
         self.progress(f"loading {variant.name}")
-        with Worker(variant.name, log=self.logs / f"{variant.name}.log", launch=index) as worker:
+        with self._start(variant, index) as worker:
             request = Load(
                 backend=variant.backend,
                 weights=str(prepared.weights) if prepared.weights else None,
@@ -109,6 +110,17 @@ class Launcher:
             yield LiveVariant(
                 variant=variant, prepared=prepared, worker=worker, loaded=loaded, deadlines=self.deadlines
             )
+
+    def _start(self, variant: Variant, index: int) -> Worker:
+        log = self.logs / f"{variant.name}.log"
+        try:
+            self.logs.mkdir(parents=True, exist_ok=True)
+            return Worker(variant.name, log=log, launch=index)
+        except OSError as error:
+            raise VariantError(
+                f"variants.{variant.name}: its worker could not be started (log {log}): {error}; "
+                "look for free memory and processes, and whether the directory can be written to"
+            ) from error
 
 
 def options_in_force(variant: Variant) -> dict[str, Any]:

@@ -12,13 +12,14 @@ from pathlib import Path
 import suite
 from suite import backends, clock
 from suite.cases import load_cases
-from suite.engine.assembling import RESUMED, Ledger, RunHead, drop_superseded
+from suite.engine.assembling import RESUMED, Ledger, RunHead, join_journals
+from suite.engine.belongings import own_journals, remove_run
 from suite.engine.environment import capture_environment
 from suite.engine.launching import Launcher
 from suite.engine.preparing import Preparer
 from suite.engine.progress import Progress
 from suite.engine.session import MatrixSession, Plan
-from suite.errors import CaseFileError
+from suite.errors import CaseFileError, StoreError
 from suite.gate.plan import plan_gates
 from suite.gate.policy import merge_policy
 from suite.matrix import load_matrix, select_variants
@@ -59,6 +60,7 @@ def read_question(settings: Settings, *, directory: Path | None = None, parallel
     policy = merge_policy(matrix.policy, where=str(settings.matrix_file))
     environment = capture_environment()
     accelerator = environment.identity["device"] != "cpu"
+    _check_baselines(settings, matrix, environment)
     gates = plan_gates(matrix.scenarios, {case.domain for case in cases}, policy, has_accelerator=accelerator)
     plan = Plan(
         matrix=matrix,
@@ -79,6 +81,18 @@ def read_question(settings: Settings, *, directory: Path | None = None, parallel
         settings=_describe(settings),
     )
     return Question(settings=settings, plan=plan, head=head, directory=place, resumed=resumable is not None)
+
+
+def _check_baselines(settings: Settings, matrix: Matrix, environment: Environment) -> None:
+    """Read every baseline once: a damaged one is told now, not when everything has been measured."""
+    store, faults = BaselineStore(settings.baselines), []
+    for variant in matrix.variants:
+        try:
+            store.read(matrix.model, variant.name, environment.machine)
+        except StoreError as fault:
+            faults.append(str(fault))
+    if faults:
+        raise StoreError("\n".join(faults))
 
 
 def open_session(question: Question, progress: Progress, *, worker: str | None = None) -> MatrixSession:
@@ -102,26 +116,21 @@ def open_session(question: Question, progress: Progress, *, worker: str | None =
 
 def read_ledger(directory: Path) -> Ledger:
     """What the journals of a run hold."""
-    ledger = Ledger()
-    for file in layout.journal_files(directory):
-        for record in drop_superseded(entry.record for entry in read_journal(file)):
-            ledger.add(record)
-    return ledger
+    return join_journals([entry.record for entry in read_journal(file)] for file in own_journals(directory))
 
 
 def prepare_directory(question: Question) -> None:
     """Make the directory ready, once for each run, before any of its processes appends to a journal.
 
-    Journals of a run that is resumed are marked; those that an earlier run left in a directory named by the person go.
+    Journals of a run that is resumed are marked; those that an earlier run left in a directory named by the person go,
+    and nothing else in there.
     """
-    for file in layout.journal_files(question.directory):
-        if question.resumed:
-            with Journal(file) as journal:
-                journal.append(Note(text=RESUMED))
-        else:
-            file.unlink()
     if not question.resumed:
-        (question.directory / layout.RUN_FILE).unlink(missing_ok=True)
+        remove_run(question.directory)
+        return
+    for file in own_journals(question.directory):
+        with Journal(file) as journal:
+            journal.append(Note(text=RESUMED))
 
 
 def find_resumable(runs: Path, key: str) -> Path | None:
@@ -133,7 +142,7 @@ def find_resumable(runs: Path, key: str) -> Path | None:
 
 def is_resumable(directory: Path, key: str) -> bool:
     """Whether a run lies there that was begun with the same question and never finished."""
-    journals = layout.journal_files(directory)
+    journals = own_journals(directory)
     return bool(journals) and not (directory / layout.RUN_FILE).exists() and _key_of(journals[0]) == key
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from suite import backends
 from suite.backends.base import Backend
 from suite.engine.progress import Progress
-from suite.errors import MatrixFileError
+from suite.errors import MatrixFileError, VariantError
 from suite.models.cache import Cache
 from suite.models.hashes import HashCache
 from suite.models.inspect import inspect_files
@@ -47,6 +47,7 @@ class Preparer:
 
     def __init__(self, *, base: Path, cache: Path, deadlines: Deadlines, progress: Progress) -> None:
         self._base = base
+        self._cache_root = cache
         self._cache = Cache(cache / "weights", say=progress)
         self._hashes = HashCache(cache / "hashes")
         self._deadlines = deadlines
@@ -56,11 +57,18 @@ class Preparer:
     def prepare(self, variant: Variant) -> Prepared:
         """The weights of `variant`.
 
-        Raises Unavailable when they cannot be had, MatrixFileError when they are not what the variant needs.
+        Raises Unavailable when they cannot be had, MatrixFileError when they are not what the variant needs, VariantError
+        when the disk refuses to give or to take them.
         """
         key = (variant.source, variant.backend, variant.make)
         if key not in self._known:
-            self._known[key] = self._prepare(variant)
+            try:
+                self._known[key] = self._prepare(variant)
+            except OSError as error:
+                raise VariantError(
+                    f"variants.{variant.name}: its weights ({variant.source}) could not be prepared: {error}; "
+                    f"the cache is {self._cache_root} (QUANTDRIFT_CACHE names another one)"
+                ) from error
         return self._known[key]
 
     def _prepare(self, variant: Variant) -> Prepared:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import psutil
 
+from suite.engine.environment import free_device_bytes
 from suite.engine.preparing import Preparer
 from suite.errors import QuantdriftError
 from suite.records import Protocol, Variant
@@ -21,13 +22,13 @@ SHARE = 0.7
 def group_by_memory(variants: Sequence[Variant], protocol: Protocol, preparer: Preparer) -> Iterator[list[Variant]]:
     """Split `variants` into groups that fit into memory together, in their order.
 
-    Only host memory is looked at, which bounds device memory from above on machines whose GPU is the smaller one only
-    by luck: on such a machine set ``resident = "one"`` in the matrix's ``[protocol]``.
+    On a machine with an accelerator the smaller of the two memories counts, since any variant may lie in either. Set
+    ``resident`` in the matrix's ``[protocol]`` where this guess is wrong.
     """
     if protocol.resident == "all" or not variants:
         yield from [list(variants)] if variants else []
         return
-    free = 0.0 if protocol.resident == "one" else psutil.virtual_memory().available * SHARE
+    free = 0.0 if protocol.resident == "one" else _free_bytes() * SHARE
     group: list[Variant] = []
     taken = 0.0
     for variant in variants:
@@ -38,6 +39,12 @@ def group_by_memory(variants: Sequence[Variant], protocol: Protocol, preparer: P
         group.append(variant)
         taken += need
     yield group
+
+
+def _free_bytes() -> int:
+    host = int(psutil.virtual_memory().available)
+    device = free_device_bytes()
+    return host if device is None else min(host, device)
 
 
 def _need(variant: Variant, preparer: Preparer) -> float:

@@ -11,8 +11,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from suite.backends.base import FOOTPRINT
-from suite.engine.answering import Prompts, answer_once, check_same_prompts, make_trial, take_trial
-from suite.engine.assembling import Ledger, describe_loaded, result_of
+from suite.engine.answering import OWN_TEST, Prompts, answer_once, check_same_prompts, make_trial, take_trial
+from suite.engine.assembling import VOIDED, Ledger, describe_loaded, result_of
 from suite.engine.launching import Launcher, LiveVariant
 from suite.engine.timing import SpeedPass, SpeedSink
 from suite.errors import QuantdriftError, StoreError, Unavailable, UsageError, VariantError, VariantInvalid
@@ -29,6 +29,7 @@ from suite.records import (
     Generation,
     Matrix,
     Measurement,
+    Note,
     RenderedPrompts,
     ResolvedArtifact,
     Score,
@@ -84,7 +85,13 @@ class MatrixSession:
         self._prompts: Prompts = {}
         self._case_ids = frozenset(case.id for case in plan.cases)
         self._timed: set[str] = set()
+        self._aborted = ""
+        """Why the speed pass broke off."""
         self._told: set[str] = set()
+        self._recorded: dict[tuple[str, str], str] = {}
+        """Variant and trial of a user's own test → that test."""
+        self._inherited = set(ledger.artifacts)
+        """Variants of which a resumed run holds results that nobody has yet seen to be of the weights that are there now."""
 
     # ------------------------------------------------------------------------------------------ answers
 
@@ -94,10 +101,13 @@ class MatrixSession:
         Raises VariantFailed.
         """
         known = self.ledger.trials.get((variant.name, case.id))
-        if known is not None:
+        if known is not None and variant.name not in self._inherited:
             return known
         with self._blame(variant):
             live = self._open(variant)
+            known = self.ledger.trials.get((variant.name, case.id))
+            if known is not None:
+                return known
             trial = take_trial(live, case, self._prompts[case.id])
             self._record(trial)
             return trial
@@ -114,6 +124,15 @@ class MatrixSession:
             raise answer
         return answer
 
+    def claim(self, variant: Variant, trial: str, test: str) -> None:
+        """Reserve the trial ``domain/name`` for one of the user's own tests, which may enter it again.
+
+        Raises UsageError when another test entered it already: one of the two scores would be lost.
+        """
+        owner = self._recorded.setdefault((variant.name, trial), test)
+        if owner != test:
+            raise UsageError(f"'{trial}' was recorded by {owner} already; give record() another name= or domain=")
+
     def record_own(
         self, variant: Variant, name: str, *, score: float, domain: str, generation: Generation | None
     ) -> Trial:
@@ -126,7 +145,7 @@ class MatrixSession:
                 f"'{domain}/{name}' is a case of the matrix; record the score under another domain or name"
             )
         case = Case(
-            id=f"{domain}/{name}", domain=domain, version=1, prompt="", target="", scorer=ScorerSpec(name="own-test"),
+            id=f"{domain}/{name}", domain=domain, version=1, prompt="", target="", scorer=ScorerSpec(name=OWN_TEST),
             max_new_tokens=len(generation.token_ids) if generation else 0,
         )  # fmt: skip
         graded = Score(
@@ -134,7 +153,7 @@ class MatrixSession:
             value=score,
             correct=score >= 1.0,
             answer=generation.text if generation else None,
-            rule="own-test",
+            rule=OWN_TEST,
         )
         trial = make_trial(variant.name, case, (), graded, generation)
         self._record(trial)
@@ -149,7 +168,7 @@ class MatrixSession:
         self._note_artifact(live)
         prompts = live.render(self.plan.cases)
         for other, ids in self.ledger.prompts.items():
-            if other != variant.name:
+            if other != variant.name and other not in self._inherited:
                 check_same_prompts(prompts, ids, other=other)
         self._record(RenderedPrompts(variant=variant.name, ids=prompts))
         self._live, self._prompts = live, prompts
@@ -161,17 +180,40 @@ class MatrixSession:
 
     def _note_artifact(self, live: LiveVariant) -> None:
         name = live.variant.name
-        if name in self.ledger.artifacts:
+        known = self.ledger.artifacts.get(name)
+        if known is not None and name not in self._inherited:
             return
         footprint = live.loaded.facts.get(FOOTPRINT)
         artifact = describe_loaded(live.prepared.artifact, int(footprint) if footprint else None)
         facts = {key: value for key, value in live.loaded.facts.items() if key != FOOTPRINT}
-        self._record(ResolvedArtifact(variant=name, artifact=artifact, suspects={**live.prepared.tokenizer, **facts}))
+        now = ResolvedArtifact(variant=name, artifact=artifact, suspects={**live.prepared.tokenizer, **facts})
+        self._inherited.discard(name)
+        if known is not None and not self._void_changed(known, now):
+            return
+        self._record(now)
+
+    def _void_changed(self, known: ResolvedArtifact, now: ResolvedArtifact) -> bool:
+        """Void what a resumed run holds of a variant when it was measured with other weights or libraries."""
+        changed = changes_between(known, now)
+        if not changed:
+            return False
+        self._journal.append(Note(text=VOIDED, data={"variant": now.variant, "changed": ", ".join(changed)}))
+        self.ledger.void(now.variant)
+        self._launcher.progress(
+            f"{now.variant} is measured anew: since the run was interrupted, {', '.join(changed)} changed"
+        )
+        return True
 
     # ------------------------------------------------------------------------------------------ speed
 
     def time_variants(self, variants: Sequence[Variant]) -> None:
-        """The speed pass over `variants` that have not been timed in this run. Failures are entered, not raised."""
+        """The speed pass over `variants` that have not been timed in this run. Failures are entered, not raised.
+
+        Raises StoreError when the journal takes no more, and again whenever it is asked for anything after that.
+        """
+        if self._aborted:
+            raise StoreError(f"the speed pass broke off, and its part is not judged as the whole: {self._aborted}")
+        self._confirm(variants)
         names = {v.name for v in variants} - self._timed - self.ledger.failures.keys()
         todo = [variant for variant in variants if variant.name in names]
         self._timed |= names
@@ -185,7 +227,24 @@ class MatrixSession:
             opened=self._note_artifact,
         )
         done = {variant.name: self.ledger.launches_of(variant.name) for variant in todo}
-        SpeedPass(self.plan.matrix, self._launcher, sink).run(todo, done)
+        self._aborted = "the first gate that failed says why"  # until the pass is through, whatever ends it
+        try:
+            SpeedPass(self.plan.matrix, self._launcher, sink).run(todo, done)
+        except StoreError as fault:
+            self._aborted = str(fault)
+            raise
+        self._aborted = ""
+
+    def _confirm(self, variants: Sequence[Variant]) -> None:
+        """Load each variant of which a resumed run holds results, to see whether they are of the same weights."""
+        for variant in variants:
+            if variant.name in self._inherited and variant.name not in self.ledger.failures:
+                try:
+                    self._open(variant)
+                except StoreError:
+                    raise
+                except QuantdriftError as fault:
+                    self._enter_failure(variant, fault)
 
     # ------------------------------------------------------------------------------------------ gates
 
@@ -199,6 +258,8 @@ class MatrixSession:
 
     def settle(self) -> None:
         """Judge what has no gate of its own and was measured all the same: it informs, and fails nothing."""
+        if self._aborted:
+            return
         gated = {(item.metric, item.scope) for item in self.plan.gates}
         for variant in self.plan.matrix.variants:
             if variant.name not in self.ledger.failures and self.ledger.launches_of(variant.name):
@@ -268,6 +329,16 @@ class MatrixSession:
         """End the workers and the journal."""
         self._close_live()
         self._journal.close()
+
+
+def changes_between(known: ResolvedArtifact, now: ResolvedArtifact) -> list[str]:
+    """What differs in the files' hashes and in what may be to blame, by name. No files is a fact like any other."""
+    old, new = (
+        {f"sha256 of {file.name}": file.sha256 for file in (resolved.artifact.files if resolved.artifact else ())}
+        | dict(resolved.suspects)
+        for resolved in (known, now)
+    )
+    return sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
 
 
 def covers(item: GateItem, comparison: Comparison) -> bool:

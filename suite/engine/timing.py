@@ -11,9 +11,11 @@ from suite.engine.launching import Launcher, LiveVariant
 from suite.engine.passage import PASSAGE, scenario_prompt
 from suite.engine.residency import group_by_memory
 from suite.engine.yardstick import YardstickKernel, summarize
-from suite.errors import QuantdriftError, VariantInvalid
+from suite.errors import QuantdriftError, StoreError, VariantInvalid
 from suite.records import Launch, Matrix, Protocol, SampleStatus, Scenario, SpeedSample, Variant, Witness, Yardstick
 
+BUSY_SHARE = 0.9
+"""Where the system tells no pressure: a CPU backend that got the CPU for less than this share of the wall time waited."""
 COLD_TOKENS = 2
 """New tokens of the very first request after a load."""
 
@@ -133,7 +135,7 @@ class SpeedPass:
             itl_s=generation.itl_s,
             witness=witness,
         )
-        status, reason = judge_sample(sample, scenario, self._matrix.protocol)
+        status, reason = judge_sample(sample, scenario, self._matrix.protocol, device=device_of(live.loaded.facts))
         return dataclasses.replace(sample, status=status, reason=reason)
 
     def _finish(
@@ -167,13 +169,22 @@ class SpeedPass:
         """A failure of one variant is delivered, and the others go on."""
         try:
             yield
+        except StoreError:
+            raise  # a full disk is no fault of the variant
         except QuantdriftError as fault:
             self._failed.add(variant.name)
             self._sink.failure(variant, fault)
 
 
-def judge_sample(sample: SpeedSample, scenario: Scenario, protocol: Protocol) -> tuple[SampleStatus, str | None]:
-    """Whether a sample may be used, and if not, why."""
+def device_of(facts: Mapping[str, str]) -> str:
+    """What a backend says that it runs on. llama.cpp names no device, only that its build can give work to a GPU."""
+    return facts.get("device", "gpu" if facts.get("gpu_offload") == "True" else "cpu")
+
+
+def judge_sample(
+    sample: SpeedSample, scenario: Scenario, protocol: Protocol, *, device: str = "cpu"
+) -> tuple[SampleStatus, str | None]:
+    """Whether a sample may be used, and if not, why. `device` is what the backend says that it runs on."""
     if sample.evaluated_tokens != sample.prompt_tokens:
         return (
             SampleStatus.REJECTED,
@@ -187,4 +198,21 @@ def judge_sample(sample: SpeedSample, scenario: Scenario, protocol: Protocol) ->
             SampleStatus.CONTENDED,
             f"another process waited for a CPU {pressure:.0%} of the time (limit {protocol.max_pressure:.0%})",
         )
+    if pressure is None and device == "cpu":
+        return _judge_cpu_time(sample.witness)
     return SampleStatus.CLEAN, None
+
+
+def _judge_cpu_time(witness: Witness) -> tuple[SampleStatus, str | None]:
+    """The witness where the system tells no pressure (not Linux, or PSI is off): the worker's own CPU time.
+
+    One thread at least computes all the time. More cannot be asked: libraries run parts of a step on one thread only.
+    """
+    is_simulated = witness.involuntary_switches is None
+    if is_simulated or witness.cpu_s >= BUSY_SHARE * witness.wall_s:
+        return SampleStatus.CLEAN, None
+    return (
+        SampleStatus.CONTENDED,
+        f"the worker had a CPU for {witness.cpu_s / witness.wall_s:.0%} of the time only (limit {BUSY_SHARE:.0%}; "
+        "told by its CPU time, for this system tells no CPU pressure)",
+    )

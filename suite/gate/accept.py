@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 from suite.gate.compare_speed import NOT_COMPARED
 from suite.gate.differences import describe_differences, quality_identity, speed_identity
-from suite.gate.refresh import Mode, Update, refresh_quality, refresh_speed
+from suite.gate.refresh import Mode, Update, refresh_quality, refresh_speed, takes_speed
 from suite.metrics.catalog import SPECS
 from suite.records import (
     Aspect,
     Baselines,
     Finding,
+    Gate,
     Provenance,
     QualityBaseline,
     Run,
@@ -64,7 +65,7 @@ def accept(
 
     `baselines` holds what is stored, by variant; `cases` the ids of the full set. Refused, with a reason each: an update
     without a reason; a variant with a failure, without all cases, or with an answer that ended in an error; speed of
-    which a scenario is missing or has no clean samples; new speed from a run whose quality regressed.
+    which a scenario is missing or has no clean samples; new speed from a run whose quality or other speed regressed.
     """
     writes: list[QualityBaseline | SpeedBaseline] = []
     refusals: list[Refusal] = []
@@ -93,7 +94,10 @@ def accept(
         if reason:
             refusals.append(Refusal(name, Aspect.SPEED, reason))
         elif speed := refresh_speed(update, stored.speed):
-            writes.append(speed)
+            if reason := _refuse_slower(speed, stored.speed, own, request.mode):
+                refusals.append(Refusal(name, Aspect.SPEED, reason))
+            else:
+                writes.append(speed)
     return Acceptance(tuple(writes), tuple(refusals))
 
 
@@ -136,6 +140,23 @@ def _refuse_speed(run: Run, result: VariantResult, findings: Sequence[Finding], 
         names = _listed(f"{finding.metric}/{finding.scope}" for finding in lost)
         return f"quality regressed in this run ({names}); accept that too with --matrix-update=changed, or mend it"
     return None
+
+
+def _refuse_slower(
+    speed: SpeedBaseline, old: SpeedBaseline | None, findings: Sequence[Finding], mode: Mode
+) -> str | None:
+    """A new speed brings all speeds of its session with it; ``new`` must not excuse one that regressed that way."""
+    if mode != "new" or old is None or not takes_speed(speed.metrics, old.metrics):
+        return None
+    slower = [
+        f"{finding.metric}/{finding.scope}"
+        for finding in findings
+        if finding.comparison.aspect is Aspect.SPEED and finding.verdict is Verdict.REGRESSED
+        if finding.gate is not Gate.INFO
+    ]
+    if not slower:
+        return None
+    return f"speed regressed in this run ({_listed(slower)}); accept that too with --matrix-update=changed, or mend it"
 
 
 def _listed(names: Iterable[str], limit: int = 5) -> str:

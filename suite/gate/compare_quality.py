@@ -31,6 +31,8 @@ from suite.records import (
 from suite.stats.binomial import ALPHA, net_loss_interval, smallest_significant_loss
 from suite.stats.signflip import sign_flip_p
 
+_MOST_TOLD = 2
+
 
 @dataclass(frozen=True, slots=True)
 class _Ground:
@@ -184,9 +186,17 @@ def _unmeasured(trials: Sequence[Trial]) -> str | None:
 
 
 def _unpaired(scope: str, trials: Sequence[Trial], ground: _Ground) -> tuple[Verdict, str]:
-    if any(trial.case in ground.pairing.changed for trial in trials):
-        return Verdict.NOT_COMPARABLE, f"every accepted case of '{scope}' asks another question now"
+    changed = [ground.pairing.changed[trial.case] for trial in trials if trial.case in ground.pairing.changed]
+    if changed:
+        return Verdict.NOT_COMPARABLE, f"every accepted case of '{scope}' asks another question now{_told(changed)}"
     return Verdict.UNBASELINED, f"no case of '{scope}' was accepted yet"
+
+
+def _told(changed: Sequence[Sequence[str]]) -> str:
+    """What the changed cases differ in, each once and at most two; hashes of prompts tell nobody anything."""
+    found = list(dict.fromkeys(text for texts in changed for text in texts if not text.startswith("prompt_sha256")))
+    more = f" and {len(found) - _MOST_TOLD} more" if len(found) > _MOST_TOLD else ""
+    return f" ({'; '.join(found[:_MOST_TOLD])}{more})" if found else ""
 
 
 def _unresolved_comparison(metric: str, scope: str, verdict: Verdict, reason: str, ground: _Ground) -> Comparison:

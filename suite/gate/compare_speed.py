@@ -33,6 +33,7 @@ from suite.records import (
 )
 from suite.stats.intervals import Interval, welch_interval
 from suite.stats.robust import group_medians
+from suite.store.baselines import as_stored
 
 NOT_COMPARED = frozenset({"speedup"})
 """Never gated on drift: a regression that hits reference and variant alike would cancel out."""
@@ -171,7 +172,9 @@ def _values(measurement: Measurement | None, baseline: BaselineMetric | None, di
     """
     if measurement is None or measurement.value is None or baseline is None:
         return None
-    drift = relative_drift(baseline.value, measurement.value, direction)
+    fresh = as_stored(BaselineMetric(value=measurement.value, unit=baseline.unit))
+    unchanged = fresh.value == as_stored(baseline).value  # stored with fewer digits than are measured
+    drift = 0.0 if unchanged else relative_drift(baseline.value, measurement.value, direction)
     if SPECS[measurement.metric].aspect is Aspect.MEMORY or measurement.status == "contended":
         return _Values(drift)
     interval = _worsening(launch_medians(measurement), baseline.launches, direction)

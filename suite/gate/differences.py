@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from suite.records import ALL, Environment, Provenance, QualityBaseline, SpeedBaseline, VariantResult
@@ -13,15 +14,21 @@ SCENARIO = "scenario."
 """Prefix of the scenarios among a variant's identity."""
 
 _ABSENT = "(absent)"
+_SHA256 = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 
 
 def describe_differences(was: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
     """``field: old → new`` for every field that is not the same on both sides, by name."""
     return tuple(
-        f"{name}: {was.get(name, _ABSENT)} → {now.get(name, _ABSENT)}"
+        f"{name}: {_shorten(was.get(name, _ABSENT))} → {_shorten(now.get(name, _ABSENT))}"
         for name in sorted({*was, *now})
         if was.get(name) != now.get(name)
     )
+
+
+def _shorten(value: str) -> str:
+    """Twelve digits of a sha256 are enough for people; files hold all of it."""
+    return _SHA256.sub(r"\1…", value)
 
 
 def quality_identity(result: VariantResult) -> dict[str, str]:

@@ -11,6 +11,7 @@ from suite.gate.compare_speed import NOT_COMPARED, launch_medians
 from suite.gate.differences import quality_identity, quality_suspects, speed_identity, speed_suspects
 from suite.metrics.catalog import SPECS
 from suite.metrics.quality import PER_OUTCOME, by_scope, mean_of
+from suite.metrics.speed import YARDSTICKS
 from suite.records import (
     ALL,
     Aspect,
@@ -25,6 +26,7 @@ from suite.records import (
     VariantResult,
     Verdict,
 )
+from suite.store.baselines import as_stored
 
 Mode = Literal["new", "changed", "all"]
 
@@ -50,6 +52,7 @@ def refresh_speed(update: Update, old: SpeedBaseline | None) -> SpeedBaseline | 
     run, result, mode = update.run, update.result, update.mode
     identity = speed_identity(result, run.environment)
     measured = _measured_metrics(result)
+    suspects: Mapping[str, str] = speed_suspects(result, run.environment)
     if old is None or mode == "all":
         metrics: Mapping[str, BaselineMetric] = measured
     elif dict(old.identity) != identity:
@@ -59,17 +62,24 @@ def refresh_speed(update: Update, old: SpeedBaseline | None) -> SpeedBaseline | 
         metrics = _merge_metrics(
             old.metrics, measured, _drifted(update.findings) if mode == "changed" else None, scopes
         )
-    if old is not None and mode != "all" and metrics == dict(old.metrics) and dict(old.identity) == identity:
-        return None
+        if metrics == dict(old.metrics):
+            return None
+        if not takes_speed(metrics, old.metrics):
+            suspects = old.suspects  # of the session of the speeds, which stay
     return SpeedBaseline(
         model=run.model,
         variant=result.variant.name,
         machine=run.environment.machine,
         identity=identity,
-        suspects=speed_suspects(result, run.environment),
+        suspects=suspects,
         provenance=update.provenance,
         metrics=metrics,
     )
+
+
+def takes_speed(metrics: Mapping[str, BaselineMetric], old: Mapping[str, BaselineMetric]) -> bool:
+    """Whether any speed of `metrics` is not that of `old`; one that is only gone, or a yardstick, does not count."""
+    return any(old.get(key) != value for key, value in metrics.items() if _is_speed(key) and not _is_yardstick(key))
 
 
 def refresh_quality(update: Update, old: QualityBaseline | None) -> QualityBaseline | None:
@@ -119,11 +129,32 @@ def _merge_metrics(
     drifted: Collection[str] | None,
     scopes: Collection[str],
 ) -> dict[str, BaselineMetric]:
-    """Old values, and the missing ones. Unless `drifted` is None: drifted ones replaced, gone scopes dropped."""
-    if drifted is None:
-        return {**measured, **old}
-    kept = {key: value for key, value in old.items() if key.partition("/")[2] in scopes}
-    return {**measured, **kept, **{key: value for key, value in measured.items() if key in drifted}}
+    """Old values, and the missing ones. Unless `drifted` is None: drifted ones replaced, gone scopes dropped.
+
+    Speeds and yardsticks are of one session, or none of the yardsticks would be a witness: with one speed replaced or
+    added, all are taken from this run; otherwise the yardsticks stay as they are.
+    """
+    kept = {key: value for key, value in old.items() if drifted is None or key.partition("/")[2] in scopes}
+    fresh = {key: value for key, value in measured.items() if not _is_yardstick(key)}
+    replaced = {
+        key: value
+        for key, value in fresh.items()
+        if key in (drifted or ()) and (key not in kept or as_stored(value) != as_stored(kept[key]))
+    }
+    merged = {**fresh, **kept, **replaced}
+    if not takes_speed(merged, old):
+        return merged
+    others = {key: value for key, value in merged.items() if not _is_speed(key)}
+    return {**others, **{key: value for key, value in measured.items() if _is_speed(key)}}
+
+
+def _is_speed(key: str) -> bool:
+    metric = key.partition("/")[0]
+    return metric in SPECS and SPECS[metric].aspect is Aspect.SPEED
+
+
+def _is_yardstick(key: str) -> bool:
+    return key.partition("/")[0] in YARDSTICKS
 
 
 def _merge_cases(update: Update, answers: Mapping[str, BaselineCase], old: QualityBaseline) -> dict[str, BaselineCase]:

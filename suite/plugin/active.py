@@ -5,20 +5,22 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from suite.engine.belongings import check_directory
 from suite.engine.opening import Question, open_session, prepare_directory, read_question
 from suite.engine.session import MatrixSession, VariantFailed
 from suite.errors import QuantdriftError, UsageError
 from suite.plugin import FIXTURE, NAME, option_reader
 from suite.plugin.closing import Outcome, close_run
-from suite.plugin.fixture import MatrixVariant
+from suite.plugin.fixture import MatrixVariant, OwnTest
 from suite.plugin.items import GateTest, MatrixFile, MatrixItem, raise_failed
 from suite.records import Aspect, Variant
+from suite.reporting.hostile import plain
 from suite.settings import Settings, read_settings
 
 USAGE_STATUS = 2
@@ -50,12 +52,16 @@ class MatrixPlugin:
         self.question: Question = read_question(
             self.settings, directory=Path(directory) if directory else None, parallel=self.parallel
         )
+        if directory is None and self.settings.report is not None and not self.question.resumed:
+            check_directory(self.question.directory)
         self.timed_together: tuple[Variant, ...] = ()
         self.outcome: Outcome | None = None
         self._session: MatrixSession | None = None
         self._selected: set[str] = set()
         self._reported: set[str] = set()
         self._prepared = False
+        self._interrupted = False
+        self._own_names: dict[str, str] = {}
         self._say = _progress(config)
         _add_matrix_file(config, self.settings.matrix_file)
 
@@ -85,6 +91,7 @@ class MatrixPlugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Keep what belongs to the matrix: other tests would disturb the timing, and nobody asked for them here."""
+        self._own_names = name_own_tests([item for item in items if FIXTURE in getattr(item, "fixturenames", ())])
         other = [item for item in items if not _belongs(item)]
         if other:
             config.hook.pytest_deselected(items=other)
@@ -114,7 +121,9 @@ class MatrixPlugin:
     def hand_out(self, request: pytest.FixtureRequest) -> MatrixVariant:
         """The fixture's value for one test."""
         variant = next(v for v in self.question.plan.matrix.variants if v.name == request.param)
-        return MatrixVariant(self.session, variant, _own_name(request.node))
+        node = request.node
+        test = OwnTest(node.nodeid, self._own_names.get(node.nodeid) or _own_name(node))
+        return MatrixVariant(self.session, variant, test)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_pyfunc_call(self) -> Iterator[None]:
@@ -127,7 +136,7 @@ class MatrixPlugin:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count results, to compare with what was selected."""
         if report.when == "teardown" or report.outcome == "failed":
-            self._reported.add(report.nodeid.partition("@")[0])
+            self._reported.add(report.nodeid)
 
     # ------------------------------------------------------------------------------------------ xdist
 
@@ -158,6 +167,10 @@ class MatrixPlugin:
 
     # ------------------------------------------------------------------------------------------ the end
 
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Tell Ctrl-C (and ``pytest.exit``) from ``-x`` and ``--sw``, which pytest and xdist end with a kin of it."""
+        self._interrupted |= excinfo.type is KeyboardInterrupt or isinstance(excinfo.value, pytest.exit.Exception)
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Write the run, accept baselines, and tell lost results from failures."""
@@ -170,12 +183,12 @@ class MatrixPlugin:
     def _conclude(self, session: pytest.Session, exitstatus: int) -> None:
         if self.worker is not None or not self._selected or self.config.option.collectonly:
             return
-        interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
-        lost = set() if _stopped(session) or interrupted else self._selected - self._reported
+        stopped = self._interrupted or session.shouldstop or session.shouldfail
+        lost = set() if stopped else self._selected - self._reported
         try:
-            self.outcome = close_run(self.question, self._session, lost=len(lost), interrupted=interrupted)
+            self.outcome = close_run(self.question, self._session, lost=len(lost), interrupted=self._interrupted)
         except (QuantdriftError, OSError) as fault:
-            self.outcome = Outcome(lines=(f"quantdrift: {fault}",), broken=True)
+            self.outcome = Outcome(lines=(f"quantdrift: {plain(str(fault))}",), broken=True)
         if self.outcome.broken:
             session.exitstatus = LOST_STATUS
         elif self.outcome.failed and exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
@@ -225,15 +238,29 @@ def _param(item: pytest.Item) -> str:
     return str(cast("Any", item).callspec.params[FIXTURE])
 
 
+def name_own_tests(items: Sequence[pytest.Item]) -> dict[str, str]:
+    """Node id → name of its trial; the module is in it where tests of several modules would share one."""
+    modules: dict[str, set[str]] = {}
+    for item in items:
+        modules.setdefault(_own_name(item), set()).add(_module(item))
+    return {
+        item.nodeid: name if len(modules[name]) == 1 else f"{_module(item)}.{name}"
+        for item in items
+        for name in (_own_name(item),)
+    }
+
+
+def _module(item: pytest.Item) -> str:
+    """``sub.test_own``: also tells apart modules of one name in several directories."""
+    return item.nodeid.partition("::")[0].removesuffix(".py").replace("/", ".")
+
+
 def _own_name(item: pytest.Item) -> str:
-    """The test's name without its variant: ``test_json``, or ``test_json-long`` when it has parameters of its own."""
+    """Class and name without the variant: ``test_json``, ``TestFormat.test_json``, ``test_json-long`` with parameters."""
     name = getattr(item, "originalname", item.name)
+    classes = [node.name for node in item.listchain() if isinstance(node, pytest.Class)]
     others = [part for part in cast("Any", item).callspec.id.split("-") if part != _param(item)]
-    return "-".join([name, *others])
-
-
-def _stopped(session: pytest.Session) -> bool:
-    return bool(session.shouldstop or session.shouldfail)
+    return "-".join([".".join([*classes, name]), *others])
 
 
 def _progress(config: pytest.Config) -> Callable[[str], None]:

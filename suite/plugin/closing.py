@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from suite.atomic import write_text
 from suite.engine.accepting import accept_baselines
 from suite.engine.answering import check_same_prompts
 from suite.engine.assembling import Ledger, assemble
+from suite.engine.belongings import remove_run
 from suite.engine.opening import Question, read_ledger
 from suite.engine.session import MatrixSession
-from suite.errors import VariantInvalid
+from suite.errors import StoreError, VariantInvalid
 from suite.metrics import SPECS
 from suite.records import Run, VariantFailure, Verdict
 from suite.reporting import markdown, terminal
+from suite.reporting.hostile import plain
 from suite.reporting.model import Report, build_report
 from suite.store import layout
 from suite.store.runs import write_run
@@ -48,28 +49,58 @@ def close_run(question: Question, session: MatrixSession | None, *, lost: int, i
     """
     if interrupted:
         return _tell_interrupted(question)
-    if session is not None:
-        session.settle()
+    unsettled = _settle(session)
     ledger = read_ledger(question.directory)
-    run, unequal = _put_together(question, ledger)
+    run = _put_together(question, ledger)
     if not (run.trials or run.speed_samples or ledger.artifacts.keys() - ledger.failures.keys()):
         return _tell_nothing(question, run)
     report = build_report(run)
     write_text(question.directory / "report.md", markdown.render(report))
     write_run(run, question.directory, specs=SPECS)
-    question.settings.runs.mkdir(parents=True, exist_ok=True)
-    layout.link_latest(question.settings.runs, question.directory)
+    unlinked = _link_latest(question)
     refused, said = accept_baselines(run, question) if question.settings.update else (False, ())
-    lines = [*said, f" run     {_shown(question)}/{layout.RUN_FILE}", f" report  {_shown(question)}/report.md"]
+    lines = [
+        *unsettled,
+        *unlinked,
+        *said,
+        f" run     {_shown(question)}/{layout.RUN_FILE}",
+        f" report  {_shown(question)}/report.md",
+    ]
     if lost:
         lines.insert(
             0, f" {lost} selected items have no result: a test process died. Their results are lost (exit status 3)."
         )
-    return Outcome(report=report, lines=tuple(lines), failed=refused or bool(unequal), broken=bool(lost))
+    failed = refused or bool(unsettled) or _holds_failure(ledger)
+    return Outcome(report=report, lines=tuple(lines), failed=failed, broken=bool(lost))
 
 
-def _put_together(question: Question, ledger: Ledger) -> tuple[Run, Sequence[VariantFailure]]:
-    """The run from all of its journals; and the variants that only together show that they were asked something else."""
+def _settle(session: MatrixSession | None) -> list[str]:
+    """Judge what is left. What was measured is written down even when that does not work; it is told, and fails."""
+    try:
+        if session is not None:
+            session.settle()
+    except StoreError as fault:
+        return [f" not everything was judged: {plain(str(fault))}"]
+    return []
+
+
+def _link_latest(question: Question) -> list[str]:
+    """Point ``latest`` at this run: a convenience, without which the run is as good."""
+    try:
+        question.settings.runs.mkdir(parents=True, exist_ok=True)
+        layout.link_latest(question.settings.runs, question.directory)
+    except (StoreError, OSError) as fault:
+        return [f" warning {plain(str(fault))}"]
+    return []
+
+
+def _holds_failure(ledger: Ledger) -> bool:
+    """Whether a variant failed, whatever became of the one test that told it: caught, or run once more and skipped."""
+    return any(failure.verdict in (Verdict.ERROR, Verdict.INVALID) for failure in ledger.failures.values())
+
+
+def _put_together(question: Question, ledger: Ledger) -> Run:
+    """The run from all of its journals, with the variants that only together show that they were asked something else."""
     plan = question.plan
     unequal = []
     first = next(iter(v.name for v in plan.matrix.variants if v.name in ledger.prompts), None)
@@ -82,7 +113,7 @@ def _put_together(question: Question, ledger: Ledger) -> tuple[Run, Sequence[Var
             unequal.append(VariantFailure(variant=name, verdict=Verdict.INVALID, reason=str(fault)))
     for failure in unequal:
         ledger.add(failure)
-    return assemble(question.head, ledger, plan.matrix, plan.cases, plan.environment), unequal
+    return assemble(question.head, ledger, plan.matrix, plan.cases, plan.environment)
 
 
 def _tell_interrupted(question: Question) -> Outcome:
@@ -99,7 +130,9 @@ def _tell_interrupted(question: Question) -> Outcome:
 
 def _tell_nothing(question: Question, run: Run) -> Outcome:
     """Nothing was measured: say why, and leave nothing behind. A failure keeps its logs."""
-    reasons = [f"   {r.variant.name}: {r.failure.verdict}: {r.failure.reason}" for r in run.variants if r.failure]
+    reasons = [
+        f"   {r.variant.name}: {r.failure.verdict}: {plain(r.failure.reason)}" for r in run.variants if r.failure
+    ]
     if all(r.failure is None or r.failure.verdict is Verdict.NOT_MEASURED for r in run.variants):
         _remove(question)
     else:
@@ -109,11 +142,12 @@ def _tell_nothing(question: Question, run: Run) -> Outcome:
 
 def _remove(question: Question) -> None:
     """Remove what this run wrote, and directories that are empty then: the directory may be one that a person named."""
-    for file in layout.journal_files(question.directory):
-        file.unlink()
-    shutil.rmtree(question.directory / "logs", ignore_errors=True)
+    remove_run(question.directory)
+    logs = question.directory / "logs"
+    for variant in question.plan.matrix.variants:
+        (logs / f"{variant.name}.log").unlink(missing_ok=True)
     runs = question.settings.runs
-    for directory in (question.directory, runs / "runs", runs):
+    for directory in (logs, question.directory, runs / "runs", runs):
         with contextlib.suppress(OSError):
             directory.rmdir()
 

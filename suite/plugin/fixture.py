@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from suite.engine.session import MatrixSession
 from suite.errors import UsageError
 from suite.records import Generation, Trial, Variant
 
 
+@dataclass(frozen=True, slots=True)
+class OwnTest:
+    """A test that somebody wrote for the matrix."""
+
+    id: str
+    """Its node id."""
+    name: str
+    """Name of its trial unless it gives another one."""
+
+
 class MatrixVariant:
     """One variant, ready to answer. Scores that are recorded land in the same report as the cases."""
 
-    def __init__(self, session: MatrixSession, variant: Variant, test: str) -> None:
+    def __init__(self, session: MatrixSession, variant: Variant, test: OwnTest) -> None:
         self._session = session
         self._variant = variant
         self._test = test
@@ -32,11 +44,12 @@ class MatrixVariant:
         return self._last
 
     def record(self, *, score: float, domain: str = "own", name: str | None = None) -> Trial:
-        """Enter a score from 0 to 1 as a trial of ``domain/name`` (name: the test's own).
+        """Enter a score from 0 to 1 as a trial of ``domain/name`` (name: the test's own, with its class).
 
-        Raises UsageError for a score outside 0..1.
+        Raises UsageError for a score outside 0..1, and when another test recorded ``domain/name`` in this run.
         """
         if not 0.0 <= score <= 1.0:
-            raise UsageError(f"{self._test}: a score lies between 0 and 1, not {score!r}")
-        case = name or self._test
+            raise UsageError(f"{self._test.id}: a score lies between 0 and 1, not {score!r}")
+        case = name or self._test.name
+        self._session.claim(self._variant, f"{domain}/{case}", self._test.id)
         return self._session.record_own(self._variant, case, score=score, domain=domain, generation=self._last)

@@ -10,17 +10,16 @@ import pytest
 
 from suite.engine.session import VariantFailed
 from suite.errors import QuantdriftError
+from suite.gate import failing
 from suite.gate.plan import GateItem
-from suite.records import Aspect, Case, Finding, Gate, Tier, TrialStatus, Variant, Verdict
+from suite.records import Aspect, Case, Finding, TrialStatus, Variant, Verdict
 from suite.reporting.failure import explain
+from suite.reporting.hostile import plain
 from suite.reporting.junit import case_properties, gate_properties
 from suite.settings import Settings
 
 if TYPE_CHECKING:
     from suite.plugin.active import MatrixPlugin
-
-STRICTLY_FAILING = frozenset({Verdict.INCONCLUSIVE, Verdict.UNBASELINED, Verdict.NOT_MEASURED})
-BASELINE_NEEDED = frozenset({Verdict.UNBASELINED, Verdict.NOT_COMPARABLE, Verdict.NOT_MEASURED})
 
 
 class GateFailed(Exception):
@@ -40,7 +39,7 @@ class MatrixItem(pytest.Item):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The message alone: a traceback through the suite tells nobody anything."""
         if isinstance(excinfo.value, (GateFailed, QuantdriftError)):
-            return str(excinfo.value)
+            return plain(str(excinfo.value))  # libraries and models wrote parts of it
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
@@ -66,7 +65,7 @@ class CaseItem(MatrixItem):
             raise_failed(failed, self.plugin.settings)
         self.user_properties.extend(case_properties(trial))
         if trial.score.status is TrialStatus.ERROR:
-            raise GateFailed(f"{self.variant.name} could not answer {self.case.id}: {trial.error}")
+            raise GateFailed(f"{self.variant.name} could not answer {self.case.id}: {plain(str(trial.error))}")
 
 
 class GateTest(MatrixItem):
@@ -92,42 +91,20 @@ def conclude(findings: Sequence[Finding], settings: Settings) -> None:
     """Fail, skip or pass a gate. The worst finding of a gate speaks for it."""
     order = {verdict: rank for rank, verdict in enumerate(Verdict)}
     ranked = sorted(findings, key=lambda finding: order[finding.verdict])
-    failing = [finding for finding in ranked if fails(finding, settings) and not is_accepted(finding, settings)]
-    if failing:
-        raise GateFailed("\n\n".join(explain(finding) for finding in failing))
+    broken = [
+        finding
+        for finding in ranked
+        if failing.fails(finding, strict=settings.strict, require_baselines=settings.require_baselines)
+        and not failing.is_accepted(finding, settings.update)
+    ]
+    if broken:
+        raise GateFailed("\n\n".join(explain(finding) for finding in broken))
     if not ranked:
         pytest.skip("NOT_MEASURED: this run holds nothing that the gate could judge")
     worst = ranked[0]
     if worst.verdict not in (Verdict.PASS, Verdict.IMPROVED):
-        accepting = f" (being accepted: {settings.reason})" if is_accepted(worst, settings) else ""
+        accepting = f" (being accepted: {settings.reason})" if failing.is_accepted(worst, settings.update) else ""
         pytest.skip(f"{worst.verdict}: {worst.sentence}{accepting}")
-
-
-def fails(finding: Finding, settings: Settings) -> bool:
-    """Whether a finding fails its test under these settings."""
-    match finding.verdict:
-        case Verdict.REGRESSED:
-            return finding.gate is Gate.BLOCK
-        case Verdict.ERROR | Verdict.INVALID:
-            return True
-        case verdict:
-            needed = settings.require_baselines and verdict in BASELINE_NEEDED
-            return finding.gate is Gate.BLOCK and (needed or (settings.strict and verdict in STRICTLY_FAILING))
-
-
-def is_accepted(finding: Finding, settings: Settings) -> bool:
-    """Whether the update of this run takes the finding as the new normal: ``new`` does so only with what had no baseline."""
-    match finding.verdict:
-        case Verdict.UNBASELINED:
-            return settings.update is not None
-        case Verdict.NOT_COMPARABLE if finding.comparison.tier is Tier.FOREIGN:
-            return settings.update is not None  # this machine has none yet
-        case Verdict.REGRESSED | Verdict.NOT_COMPARABLE:
-            return settings.update in ("changed", "all")
-        case Verdict.INCONCLUSIVE:
-            return settings.update == "all"
-        case _:
-            return False
 
 
 def raise_failed(failed: VariantFailed, settings: Settings) -> NoReturn:
@@ -135,10 +112,10 @@ def raise_failed(failed: VariantFailed, settings: Settings) -> NoReturn:
     failure = failed.failure
     lenient = failure.verdict is Verdict.NOT_MEASURED and not (settings.strict or settings.require_baselines)
     if lenient or not failed.first:
-        told = failure.reason if lenient else "its first failure says why"
+        told = plain(failure.reason) if lenient else "its first failure says why"
         pytest.skip(f"{failure.variant} is {failure.verdict}: {told}")
-    detail = f"\n\n{failure.detail}" if failure.detail else ""
-    raise GateFailed(f"{failure.variant} is {failure.verdict}: {failure.reason}{detail}")
+    detail = f"\n\n{plain(failure.detail)}" if failure.detail else ""
+    raise GateFailed(f"{failure.variant} is {failure.verdict}: {plain(failure.reason)}{detail}")
 
 
 class MatrixFile(pytest.File):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from suite.gate.failing import is_accepted
 from suite.records import VERDICTS_WORST_FIRST, Aspect, Finding, Flip, Gate, VariantResult, Verdict
 from suite.reporting.wording import counted, listed, metric_name
 
@@ -59,20 +60,16 @@ class Group:
     next_steps: tuple[str, ...] = ()
     detail: str = ""
     """Several lines: the tail of a worker's stderr."""
+    accepted: bool = False
+    """Whether the update of this run takes it as the new normal, so that there is no next step."""
 
     @property
     def title(self) -> str:
         """``q4_k_m is REGRESSED``; ``fp16, int8 are UNBASELINED (16 gates)``."""
         names = listed(self.variants, limit=8)
         title = f"{names} {'is' if len(self.variants) == 1 else 'are'} {self.verdict}"
+        title += ", being accepted" if self.accepted else ""
         return title if self.verdict in _DETAILED or not self.gates else f"{title} ({counted(self.gates, 'gate')})"
-
-
-def fails(finding: Finding) -> bool:
-    """Whether a finding fails its gate under the default rules (stricter ones are the options' business)."""
-    if finding.verdict in (Verdict.ERROR, Verdict.INVALID):
-        return is_gate(finding)
-    return finding.verdict is Verdict.REGRESSED and finding.gate is Gate.BLOCK
 
 
 def worst_first(findings: Sequence[Finding], order: Sequence[str]) -> tuple[Finding, ...]:
@@ -97,19 +94,26 @@ def is_gate(finding: Finding) -> bool:
     return finding.gate is not Gate.INFO
 
 
-def fold(findings: Sequence[Finding], results: Sequence[VariantResult]) -> tuple[Group, ...]:
-    """Groups of every gate that is not PASS, in the order in which they are shown."""
+def fold(findings: Sequence[Finding], results: Sequence[VariantResult], update: str | None = None) -> tuple[Group, ...]:
+    """Groups of every gate that is not PASS, in the order in which they are shown; `update` is the mode of the run's."""
     failed = {result.variant.name: result.failure for result in results if result.failure}
     groups: list[Group] = []
     for verdict in _SHOWN:
         mine = [finding for finding in findings if finding.verdict is verdict and is_gate(finding)]
         if verdict in _DETAILED:
-            groups.extend(_by_variant(verdict, mine))
+            groups.extend(_mark_accepted(_by_variant(verdict, mine), mine, update))
             continue
         reasons = {name: failure.reason for name, failure in failed.items() if failure.verdict is verdict}
         details = {name: failure.detail for name, failure in failed.items() if failure.verdict is verdict}
         groups.extend(_by_reason(verdict, mine, reasons, details))
     return tuple(_without_names(group) if len(group.variants) == len(results) else group for group in groups)
+
+
+def _mark_accepted(groups: list[Group], findings: Sequence[Finding], update: str | None) -> list[Group]:
+    """Groups of one verdict, which an update takes or leaves whole; one that is taken needs no next step."""
+    if not findings or not all(is_accepted(finding, update) for finding in findings):
+        return groups
+    return [replace(group, accepted=True, next_steps=()) for group in groups]
 
 
 def _without_names(group: Group) -> Group:

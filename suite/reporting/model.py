@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from suite.gate.failing import fails, is_accepted
 from suite.metrics.speed import speedup_interval
 from suite.records import (
     VERDICTS_WORST_FIRST,
@@ -21,7 +22,7 @@ from suite.records import (
     VariantResult,
     Verdict,
 )
-from suite.reporting.folding import Group, fails, fold, is_gate, worst_first
+from suite.reporting.folding import Group, fold, is_gate, worst_first
 from suite.reporting.unmeasured import unmeasured
 from suite.reporting.wording import counted, listed
 
@@ -99,7 +100,11 @@ class Totals:
     trials: int
     gates: int
     failed: int
-    """Gates that fail the run under the default rules."""
+    """Gates that fail the run under its own rules."""
+    accepted: int
+    """Gates that would fail, had the run's update not taken them as the new normal."""
+    errors: int
+    """Answers that ended in an error: their tests fail, whatever the gates say."""
     verdicts: Mapping[Verdict, int]
     flips: int
 
@@ -135,7 +140,8 @@ def build_report(run: Run) -> Report:
     scenario = run.matrix.scenarios[0].name if run.matrix.scenarios else None
     domains = _domains(run)
     rows = tuple(_row(result, run.trials, findings, domains, scenario) for result in run.variants)
-    totals = _totals(run, findings)
+    failed, accepted = _judge_failing(run, findings)
+    totals = _totals(run, findings, failed=len(failed), accepted=len(accepted))
     return Report(
         run=run.id,
         created=run.created,
@@ -146,10 +152,10 @@ def build_report(run: Run) -> Report:
         domains=domains,
         rows=rows,
         findings=findings,
-        groups=fold(findings, run.variants),
+        groups=fold(findings, run.variants, run.settings.get("update")),
         unmeasured=unmeasured(run),
         notes=run.matrix.notes,
-        headline=_headline(totals, findings, rows),
+        headline=_headline(totals, failed, accepted, _broken(run, rows)),
         totals=totals,
     )
 
@@ -233,7 +239,22 @@ def _domain_score(domain: str, measured: Sequence[Measurement], trials: Sequence
     )
 
 
-def _totals(run: Run, findings: Sequence[Finding]) -> Totals:
+def _judge_failing(run: Run, findings: Sequence[Finding]) -> tuple[list[Finding], list[Finding]]:
+    """What fails under the rules that were in force in the run, and what would, had its update not accepted it."""
+    strict, required = run.settings.get("strict") == "yes", run.settings.get("require baselines") == "yes"
+    broken = [finding for finding in findings if fails(finding, strict=strict, require_baselines=required)]
+    update = run.settings.get("update")
+    failed = [finding for finding in broken if not is_accepted(finding, update)]
+    return failed, [finding for finding in broken if is_accepted(finding, update)]
+
+
+def _broken(run: Run, rows: Sequence[Row]) -> list[Row]:
+    """Variants whose failure fails the run: one that could not be had does so only under the stricter rules."""
+    strict = "yes" in (run.settings.get("strict"), run.settings.get("require baselines"))
+    return [row for row in rows if row.failure and (strict or row.failure.verdict is not Verdict.NOT_MEASURED)]
+
+
+def _totals(run: Run, findings: Sequence[Finding], *, failed: int, accepted: int) -> Totals:
     gates = [finding for finding in findings if is_gate(finding)]
     counts = Counter(finding.verdict for finding in gates)
     flips: set[tuple[str, Flip]] = {(f.variant, flip) for f in findings for flip in f.comparison.flips}
@@ -242,36 +263,54 @@ def _totals(run: Run, findings: Sequence[Finding]) -> Totals:
         cases=len({trial.case for trial in run.trials}),
         trials=len(run.trials),
         gates=len(gates),
-        failed=sum(fails(finding) for finding in gates),
+        failed=failed,
+        accepted=accepted,
+        errors=sum(trial.score.status is TrialStatus.ERROR for trial in run.trials),
         verdicts={verdict: counts[verdict] for verdict in VERDICTS_WORST_FIRST if counts[verdict]},
         flips=len(flips),
     )
 
 
-def _headline(totals: Totals, findings: Sequence[Finding], rows: Sequence[Row]) -> str:
-    """The one sentence: what failed, or how much of it held and what could not be told."""
-    broken = [row for row in rows if row.failure and row.failure.verdict is not Verdict.NOT_MEASURED]
-    blamed = [f"{finding.variant} {finding.verdict}" for finding in findings if fails(finding)]
-    blamed += [f"{row.variant} {row.failure.verdict}" for row in broken if row.failure]
-    told = listed(list(dict.fromkeys(blamed)))
-    if totals.failed:
-        return f"{totals.failed} of {counted(totals.gates, 'gate')} failed: {told}."
+def _headline(totals: Totals, failed: Sequence[Finding], accepted: Sequence[Finding], broken: Sequence[Row]) -> str:
+    """One sentence or a few: what failed, or how much held and what could not be told; then what is being accepted."""
+    taken = ""
+    if accepted:
+        verb = "is" if totals.accepted == 1 else "are"
+        taken = f" {counted(totals.accepted, 'gate')} {verb} being accepted: {_blamed(accepted)}."
+    return _outcome(totals, failed, broken) + taken
+
+
+def _outcome(totals: Totals, failed: Sequence[Finding], broken: Sequence[Row]) -> str:
+    told = _blamed(failed, [f"{row.variant} {row.failure.verdict}" for row in broken if row.failure])
+    lost = f"{counted(totals.errors, 'answer')} ended in {'an error' if totals.errors == 1 else 'errors'}"
+    if failed:
+        also = f" {lost}." if totals.errors else ""
+        return f"{totals.failed} of {counted(totals.gates, 'gate')} failed: {told}.{also}"
     if broken:
+        also = f" {lost}." if totals.errors else ""
         others = f" Of the others: {_held(totals)}" if totals.gates else ""
-        return f"{counted(len(broken), 'variant')} failed: {told}.{others}"
-    return _held(totals)
+        return f"{counted(len(broken), 'variant')} failed: {told}.{also}{others}"
+    return _held(totals, lost if totals.errors else "")
 
 
-def _held(totals: Totals) -> str:
-    """The headline of a run in which nothing failed."""
+def _blamed(findings: Sequence[Finding], more: Sequence[str] = ()) -> str:
+    names = [f"{finding.variant} {finding.verdict}" for finding in findings]
+    return listed(list(dict.fromkeys([*names, *more])))
+
+
+def _held(totals: Totals, lost: str = "") -> str:
+    """The headline when no gate failed; `lost` says that answers ended in errors, so that not nothing failed."""
+    first = f"{lost}. " if lost else ""
+    failed = lost or "Nothing failed"
     if not totals.gates:
-        return "Nothing was judged: this run has no gates."
+        return f"{first}Nothing was judged: this run has no gates."
     passed, improved = totals.verdicts.get(Verdict.PASS, 0), totals.verdicts.get(Verdict.IMPROVED, 0)
     others = ", ".join(f"{n} {verdict}" for verdict, n in totals.verdicts.items() if verdict is not Verdict.PASS)
     if passed == totals.gates:
-        return "The one gate held." if passed == 1 else f"All {passed} gates held."
+        return f"{first}The one gate held." if passed == 1 else f"{first}All {passed} gates held."
     if passed + improved == totals.gates:
-        return f"All {totals.gates} gates held, {improved} IMPROVED: accept the gain, or it hides the next regression."
+        gain = f"{improved} IMPROVED: accept the gain, or it hides the next regression."
+        return f"{first}All {totals.gates} gates held, {gain}"
     if not passed + improved:
-        return f"Nothing failed, and nothing could be judged either: {others}."
-    return f"Nothing failed, but only {passed} of {counted(totals.gates, 'gate')} held: {others}."
+        return f"{failed}, and nothing could be judged either: {others}."
+    return f"{failed}, {'and' if lost else 'but'} only {passed} of {counted(totals.gates, 'gate')} held: {others}."

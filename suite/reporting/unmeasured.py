@@ -16,7 +16,7 @@ def unmeasured(run: Run) -> tuple[str, ...]:
     for result in run.variants:
         name = result.variant.name
         for measurement in result.measurements:
-            if _told(measurement, name, spoken) or name in failed:
+            if _told(measurement, name, spoken) or name in failed or _is_absent(measurement, run):
                 continue
             metrics, variants = found.setdefault(_reason(measurement), ({}, {}))
             metrics[metric_name(measurement.metric)] = None
@@ -30,6 +30,11 @@ def _speaks(finding: Finding) -> bool:
 
 def _told(measurement: Measurement, variant: str, spoken: set[tuple[str, str, str]]) -> bool:
     return measurement.status == "measured" or (variant, measurement.metric, measurement.scope) in spoken
+
+
+def _is_absent(measurement: Measurement, run: Run) -> bool:
+    """The memory of an accelerator, on a machine without one: there is nothing to be missed."""
+    return measurement.metric == "peak_device_bytes" and run.environment.identity.get("device") == "cpu"
 
 
 def _reason(measurement: Measurement) -> tuple[str, str]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from suite.atomic import write_text
 from suite.errors import StoreError
-from suite.records import SCHEMA_VERSION, Baselines, QualityBaseline, SpeedBaseline
+from suite.records import SCHEMA_VERSION, BaselineMetric, Baselines, QualityBaseline, SpeedBaseline
 from suite.schema import dump, parse
 from suite.store import codec, layout
 
@@ -22,11 +23,12 @@ class BaselineStore:
         self.root = root
 
     def read(self, model: str, variant: str, machine: str) -> Baselines:
-        """Everything stored of a variant: its quality, its speed on `machine`, its speed on other machines."""
+        """Everything stored of a variant: its quality, its speed on `machine`, or else its speed on other machines."""
+        speed = self.read_speed(model, machine, variant)
         return Baselines(
             quality=self.read_quality(model, variant),
-            speed=self.read_speed(model, machine, variant),
-            foreign=self.read_foreign(model, machine, variant),
+            speed=speed,
+            foreign=() if speed else self.read_foreign(model, machine, variant),
         )
 
     def read_quality(self, model: str, variant: str) -> QualityBaseline | None:
@@ -55,7 +57,7 @@ class BaselineStore:
         return layout.quality_file(self.root, baseline.model, baseline.variant)
 
     def write(self, baseline: QualityBaseline | SpeedBaseline) -> Path:
-        """Write a baseline atomically, floats rounded to four significant digits; returns the file.
+        """Write a baseline atomically, floats rounded to four significant digits, whole bytes exact; returns the file.
 
         A file that would not change is not touched. Raises StoreError when it cannot be written.
         """
@@ -71,9 +73,29 @@ def encode(baseline: QualityBaseline | SpeedBaseline, *, where: str = "baseline"
     document: codec.Document = dump(baseline)
     del document["edited"]
     for metric in document["metrics"].values():
+        metric.update(_exact_bytes(metric["value"], metric["launches"], metric["unit"]))
         if not metric["launches"]:
             del metric["launches"]
     return codec.to_review_text({"schema": SCHEMA_VERSION, "kind": _kind(type(baseline)), **document}, where=where)
+
+
+def as_stored(metric: BaselineMetric) -> BaselineMetric:
+    """The metric as it reads after it was written: whole counts of bytes exact, all else of four significant digits."""
+    rounded = codec.round_floats(_exact_bytes(metric.value, metric.launches, metric.unit))
+    launches = tuple(float(value) for value in rounded["launches"])
+    return dataclasses.replace(metric, value=float(rounded["value"]), launches=launches)
+
+
+def _exact_bytes(value: float, launches: Iterable[float], unit: str) -> dict[str, Any]:
+    """Value and launches as a document; whole numbers of bytes as ints, which are never rounded."""
+    if unit != "bytes":
+        return {"value": value, "launches": list(launches)}
+    return {"value": _as_whole(value), "launches": [_as_whole(launch) for launch in launches]}
+
+
+def _as_whole(value: float) -> float:
+    """An int for a whole number, else the value itself."""
+    return int(value) if float(value).is_integer() else value
 
 
 def _kind(record: type[Any]) -> str:

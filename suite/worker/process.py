@@ -22,7 +22,12 @@ from suite.backends.base import LAUNCH_VARIABLE
 from suite.errors import LoadError, Unavailable, UsageError, VariantError, WorkerDied, WorkerTimeout
 from suite.worker.messages import Failed, Request, pack, unpack
 
-SECRET = re.compile(r"TOKEN|SECRET|PASSW|PASSPHRASE|(API|ACCESS|PRIVATE)_?KEY|CREDENTIAL|AUTH|_PAT$", re.IGNORECASE)
+PASSED_ON = re.compile(
+    r"(PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|TERM|TZ|TMPDIR|TEMP|TMP|VIRTUAL_ENV|HF_HOME|HF_HUB_CACHE|SYSTEMROOT)"
+    r"|(LC_|LD_|DYLD_|XDG_|PYTHON|OMP_|GOMP_|KMP_|MKL_|OPENBLAS_|BLIS_|NUMEXPR_|TORCH|PYTORCH_|TRITON_|BNB_|GGML_|LLAMA_"
+    r"|CUDA_|NVIDIA_|NCCL_|HIP_|HSA_|ROCR_|ROCM_|ONEAPI_|SYCL_|ZE_|VK_|MTL_|COV|QUANTDRIFT_).*"
+)
+"""Environment variables that a worker gets: what finds programs and libraries, and what steers how they compute."""
 TAIL_BYTES = 4000
 EXIT_S = 5.0
 """How long a worker that was told to end, or that hung up, may take to exit."""
@@ -188,8 +193,8 @@ def _tail(log: IO[bytes], start: int) -> str:
 
 
 def _environment(launch: int) -> dict[str, str]:
-    """The parent's environment without secrets: weights are untrusted input, and the worker needs none of them."""
-    inherited = {name: value for name, value in os.environ.items() if not SECRET.search(name)}
+    """What of the parent's environment a worker needs. Weights are untrusted input: nothing else goes along."""
+    inherited = {name: value for name, value in os.environ.items() if PASSED_ON.fullmatch(name)}
     return {
         **inherited,
         "PYTHONPATH": os.pathsep.join(_import_paths()),

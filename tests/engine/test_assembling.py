@@ -9,13 +9,16 @@ from support.in_process import make_case, make_matrix, make_variant
 
 from suite.engine.assembling import (
     RESUMED,
+    VOIDED,
     Ledger,
     RunHead,
     assemble,
     describe_loaded,
     drop_superseded,
     identity_of,
+    join_journals,
     keep_complete,
+    result_of,
     suspects_of,
 )
 from suite.records import (
@@ -187,3 +190,30 @@ def test_a_run_is_put_together_whole() -> None:
     assert run.settings["sampling"] == "greedy"
     assert run.settings["only"] == "all"
     assert len(run.trials) == 3
+
+
+def test_a_resumed_run_asks_again_what_could_not_be_answered() -> None:
+    failed = replace(trial("math/a"), score=Score(status=TrialStatus.ERROR), error="it raised")
+    held = drop_superseded([failed, trial("math/b"), Note(text=RESUMED)])
+    assert list(fill(*held).trials) == [("q4", "math/b")]
+
+
+def test_what_was_voided_is_forgotten_in_every_journal() -> None:
+    voided = Note(text=VOIDED, data={"variant": "q4"})
+    mine = [trial("math/a"), trial("math/a", variant="q5"), sample(0), launch(0)]
+    here = [*mine, Note(text=RESUMED), voided, trial("math/b"), sample(0), launch(0)]
+    there = [trial("math/c"), trial("math/c", variant="q5"), Note(text=RESUMED), trial("math/d")]
+    ledger = join_journals([there, here])
+    assert sorted(ledger.trials) == [("q4", "math/b"), ("q4", "math/d"), ("q5", "math/a"), ("q5", "math/c")]
+    assert (len(ledger.samples), len(ledger.launches)) == (1, 1)
+    same = fill(*mine, ResolvedArtifact(variant="q4", artifact=None), failure())
+    same.void("q4")
+    assert same == fill(trial("math/a", variant="q5"))
+
+
+def test_samples_of_a_launch_that_broke_off_measure_nothing() -> None:
+    variant = make_variant("q4")
+    ledger = fill(sample(0), launch(0), sample(1))
+    result = result_of(variant, ledger, make_matrix(variant), [], ENVIRONMENT)
+    speed = next(m for m in result.measurements if m.metric == "decode_tok_s")
+    assert set(speed.launches) == {0}

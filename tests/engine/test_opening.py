@@ -99,7 +99,7 @@ def test_a_named_directory_is_begun_anew_or_gone_on_with(settings: Settings, tmp
     open_session(read_question(named), silent).close()
     resumed = read_question(replace(named, resume=True))
     assert (resumed.resumed, resumed.directory) == (True, tmp_path / "out")
-    (tmp_path / "out" / "run.json").write_text("{}")
+    (tmp_path / "out" / "run.json").write_text('{"kind": "run"}')
     with Journal(tmp_path / "out" / "journal.jsonl") as journal:
         journal.append(VariantFailure(variant="q4", verdict=Verdict.ERROR, reason="killed"))
     (tmp_path / "out" / "mine.txt").write_text("stays")

@@ -10,11 +10,20 @@ from support.in_process import InProcessLauncher, make_case, make_matrix, make_v
 
 from suite.engine.answering import check_same_prompts, hash_ids
 from suite.engine.assembling import Ledger
-from suite.engine.session import MatrixSession, Plan, VariantFailed
-from suite.errors import UsageError, VariantError, VariantInvalid
+from suite.engine.session import MatrixSession, Plan, VariantFailed, changes_between
+from suite.errors import StoreError, UsageError, VariantError, VariantInvalid
 from suite.gate.plan import GateItem, plan_gates
 from suite.gate.policy import DEFAULT_POLICY
-from suite.records import Environment, TrialStatus, Variant, Verdict
+from suite.records import (
+    Artifact,
+    ArtifactFile,
+    Environment,
+    ResolvedArtifact,
+    SpeedSample,
+    TrialStatus,
+    Variant,
+    Verdict,
+)
 from suite.store.baselines import BaselineStore
 from suite.store.journal import Journal, read_journal
 
@@ -156,3 +165,53 @@ def test_prompts_that_differ_are_told_with_case_and_position() -> None:
 def test_ids_are_hashed_whole() -> None:
     assert hash_ids([1, 23]) != hash_ids([12, 3])
     assert hash_ids((1, 2)) == hash_ids([1, 2])
+
+
+class FillingJournal(Journal):
+    """The disk is full from the third speed sample on."""
+
+    left = 2
+    fault: Exception = StoreError("no space left")
+
+    def append(self, record: object) -> None:
+        if isinstance(record, SpeedSample):
+            if not self.left:
+                raise self.fault
+            self.left -= 1
+        super().append(record)
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [(StoreError("no space left"), "no space left"), (RuntimeError("a bug"), "the first gate that failed says why")],
+)
+def test_a_speed_pass_that_broke_off_blames_nobody_and_is_not_judged(
+    tmp_path: Path, fault: Exception, told: str
+) -> None:
+    variants = make_variant("a"), make_variant("b")
+    bench = Bench(tmp_path, *variants)
+    bench.session.close()
+    journal = FillingJournal(tmp_path / "full.jsonl")
+    journal.fault = fault
+    session = MatrixSession(bench.plan, bench.launcher, journal, BaselineStore(tmp_path), Ledger())
+    gate = bench.gate("decode_tok_s", "short")
+    with pytest.raises(type(fault), match=str(fault)):
+        session.findings(variants[0], gate, variants)
+    asked = len(bench.asked())
+    for variant in variants:
+        with pytest.raises(StoreError, match=f"broke off, and its part is not judged as the whole: {told}"):
+            session.findings(variant, gate, variants)
+    session.settle()
+    session.close()
+    assert not session.ledger.failures
+    assert not session.ledger.findings
+    assert len(bench.asked()) == asked
+
+
+def test_changes_since_a_run_was_interrupted_are_told_by_name() -> None:
+    def resolve(sha256: str, version: str) -> ResolvedArtifact:
+        artifact = Artifact(files=(ArtifactFile(name="a.gguf", size_bytes=1, sha256=sha256),), size_bytes=1)
+        return ResolvedArtifact(variant="q4", artifact=artifact, suspects={"llama-cpp-python": version})
+
+    assert changes_between(resolve("s1", "1"), resolve("s1", "1")) == []
+    assert changes_between(resolve("s1", "1"), resolve("s2", "2")) == ["llama-cpp-python", "sha256 of a.gguf"]

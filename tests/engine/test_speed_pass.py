@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.in_process import InProcessLauncher, make_matrix, make_variant
 
 from suite.engine.passage import PASSAGE, scenario_prompt
-from suite.engine.timing import SpeedPass, SpeedSink, judge_sample
+from suite.engine.timing import SpeedPass, SpeedSink, device_of, judge_sample
 from suite.errors import QuantdriftError, VariantInvalid, WorkerDied
 from suite.records import Launch, Matrix, Protocol, SampleStatus, Scenario, SpeedSample, Variant, Witness
 from suite.worker.witness import Observer
@@ -192,3 +192,26 @@ def test_the_passage_is_fixed() -> None:
     """Another text would time other work under the same name: raise it only together with every speed baseline."""
     assert hashlib.sha256(PASSAGE.encode()).hexdigest()[:16] == "36ffba46985c434b"
     assert PASSAGE.isascii()
+
+
+def at_work(cpu_s: float, *, pressure: float | None = None, switches: int | None = 3) -> SpeedSample:
+    seen = Witness(wall_s=1.0, cpu_s=cpu_s, threads=4, pressure=pressure, involuntary_switches=switches)
+    return replace(SAMPLE, witness=seen)
+
+
+def test_without_pressure_the_cpu_time_of_the_worker_is_the_witness() -> None:
+    status, reason = judge_sample(at_work(0.5), SHORT, Protocol())
+    assert status is SampleStatus.CONTENDED
+    assert "had a CPU for 50% of the time" in str(reason)
+    assert "told by its CPU time" in str(reason)
+    assert judge_sample(at_work(1.2), SHORT, Protocol()) == (SampleStatus.CLEAN, None)
+    assert judge_sample(at_work(0.5), SHORT, Protocol(), device="cuda:0")[0] is SampleStatus.CLEAN
+    assert judge_sample(at_work(0.5, switches=None), SHORT, Protocol())[0] is SampleStatus.CLEAN  # simulated
+    assert judge_sample(at_work(0.5, pressure=0.0), SHORT, Protocol())[0] is SampleStatus.CLEAN
+
+
+def test_a_build_that_can_use_a_gpu_is_not_taken_for_the_cpu() -> None:
+    assert device_of({}) == "cpu"
+    assert device_of({"gpu_offload": "False"}) == "cpu"
+    assert device_of({"gpu_offload": "True"}) != "cpu"  # Metal and CUDA leave the CPU idle while they compute
+    assert device_of({"device": "cuda:0"}) == "cuda:0"

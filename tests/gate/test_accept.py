@@ -16,9 +16,11 @@ from suite.gate.policy import DEFAULT_POLICY
 from suite.records import (
     Aspect,
     Baselines,
+    Gate,
     Measurement,
     QualityBaseline,
     SpeedBaseline,
+    Tolerance,
     Trial,
     TrialStatus,
     VariantFailure,
@@ -152,14 +154,106 @@ def test_new_adds_cases_and_metrics_beside_the_old_ones(made: Any) -> None:
     stored = baselines(made, then)
     ttft = made.speed("ttft_s", (0.1,) * 3)
     quality, speed = written(
-        update(made, made.result(*measured(made, (60.0,) * 3), ttft, trials=now), now, stored, "new")
+        update(made, made.result(*measured(made, (171.5, 172.5, 170.5), 2e9), ttft, trials=now), now, stored, "new")
     )
     assert quality is not None
     assert speed is not None
     assert quality.cases["math/00"].version == 1
     assert "math/new" in quality.cases
-    assert speed.metrics["decode_tok_s/short"].value == 171.0
+    assert speed.metrics["peak_rss_bytes/all"].value == 1e9
+    assert speed.metrics["decode_tok_s/short"].value == 171.5, "of the session of the new one"
     assert speed.metrics["ttft_s/short"].value == 0.1
+
+
+def test_a_new_speed_does_not_smuggle_in_one_that_regressed(made: Any) -> None:
+    trials = made.trials(*CREDITS)
+    result = made.result(*measured(made, (60.0,) * 3), made.speed("ttft_s", (0.1,) * 3), trials=trials)
+    found = update(made, result, trials, baselines(made, trials), "new")
+    assert found.writes == ()
+    (refusal,) = found.refusals
+    assert "speed regressed in this run (decode_tok_s/short)" in refusal.reason
+
+
+YARDSTICK = "yardstick_hash_bytes_s"
+
+
+def with_yardstick(made: Any, *, speed: Sequence[float], rss: float, yardstick: float) -> tuple[Measurement, ...]:
+    steady = made.speed("prefill_tok_s", [10 * rate for rate in RATES])
+    return (*measured(made, speed, rss), steady, made.speed(YARDSTICK, (yardstick,) * 3, "all"))
+
+
+def beside_yardstick(made: Any, trials: Sequence[Trial], **yardsticks: Sequence[float]) -> Baselines:
+    metrics = {
+        "decode_tok_s/short": RATES,
+        "prefill_tok_s/short": [9.9 * rate for rate in RATES],
+        "peak_rss_bytes/all": (1e9,),
+        **{f"{name}/all": values for name, values in yardsticks.items()},
+    }
+    return Baselines(quality=made.quality_baseline(trials), speed=made.speed_baseline(metrics))
+
+
+@pytest.mark.parametrize("mode", ["new", "changed"])
+@pytest.mark.parametrize("accepted", [{}, {YARDSTICK: (5e8,) * 3}])
+def test_a_yardstick_alone_is_never_written(made: Any, mode: str, accepted: Any) -> None:
+    trials = made.trials(*CREDITS)
+    result = made.result(*with_yardstick(made, speed=RATES, rss=1e9, yardstick=6e8), trials=trials)
+    assert update(made, result, trials, beside_yardstick(made, trials, **accepted), mode) == Acceptance((), ())
+
+
+def test_one_speed_that_is_replaced_brings_those_of_its_session_and_the_yardsticks(made: Any) -> None:
+    trials = made.trials(*CREDITS)
+    result = made.result(*with_yardstick(made, speed=(120.0,) * 3, rss=1.01e9, yardstick=5.1e8), trials=trials)
+    stored = beside_yardstick(made, trials, **{YARDSTICK: (5e8,) * 3, "yardstick_copy_bytes_s": (1e9,) * 3})
+    speed = written(update(made, result, trials, stored))[1]
+    assert speed is not None
+    values = {key: metric.value for key, metric in speed.metrics.items()}
+    assert values == {
+        "decode_tok_s/short": 120.0,
+        "prefill_tok_s/short": 1710.0,
+        f"{YARDSTICK}/all": 5.1e8,
+        "peak_rss_bytes/all": 1e9,
+    }
+    assert speed.suspects["llama-cpp-python"] == "0.3.36"
+
+
+def test_memory_that_is_replaced_leaves_speeds_yardsticks_and_suspects_of_their_session(made: Any) -> None:
+    trials = made.trials(*CREDITS)
+    result = made.result(*with_yardstick(made, speed=RATES, rss=2e9, yardstick=6e8), trials=trials)
+    stored = beside_yardstick(made, trials, **{YARDSTICK: (5e8,) * 3})
+    speed = written(update(made, result, trials, stored))[1]
+    assert speed is not None
+    assert stored.speed is not None
+    assert speed.metrics == {
+        **stored.speed.metrics,
+        "peak_rss_bytes/all": dataclasses.replace(
+            stored.speed.metrics["peak_rss_bytes/all"], value=2e9, launches=(2e9,)
+        ),
+    }
+    assert speed.suspects == stored.speed.suspects
+
+
+@pytest.mark.parametrize("size", [47185920.0, 123456.789])
+def test_unchanged_memory_without_any_tolerance_passes_and_is_an_empty_diff(
+    made: Any, size: float, tmp_path: Path
+) -> None:
+    trials = made.trials(*CREDITS)
+    cache = made.speed("kv_cache_bytes", (size,), "all")
+    result = made.result(*measured(made), cache, trials=trials)
+    store = BaselineStore(tmp_path)
+    for baseline in update(made, result, trials, Baselines(), "new").writes:
+        store.write(baseline)
+    stored = store.read("smol", "q4", "epyc-2c")
+    policy = {**DEFAULT_POLICY, "kv_cache_bytes": Tolerance(relative=0.0, absolute=0.0, gate=Gate.BLOCK)}
+    findings = judge_all(compare(result, trials, stored, made.environment), policy)
+    assert {f.verdict for f in findings if f.metric == "kv_cache_bytes"} == {Verdict.PASS}
+    request = Request(mode="changed", reason="because", accepted="2026-11-29T18:00:00+00:00")
+    known = {trial.case for trial in trials}
+    assert accept(made.run(result, trials), findings, {"q4": stored}, known, request) == Acceptance((), ())
+    grown = made.result(*measured(made), made.speed("kv_cache_bytes", (size * 1.01,), "all"), trials=trials)
+    (found,) = [
+        f for f in judge_all(compare(grown, trials, stored, made.environment), policy) if f.metric == "kv_cache_bytes"
+    ]
+    assert found.verdict is Verdict.REGRESSED
 
 
 def test_all_replaces_everything(made: Any) -> None:

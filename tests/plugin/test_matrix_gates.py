@@ -112,6 +112,47 @@ def test_a_changed_case_is_not_comparable_and_is_named(accepted: ForeignProject)
     assert strict.ret == 1
 
 
+def test_a_changed_option_of_a_scorer_is_not_comparable_and_is_named(project: ForeignProject) -> None:
+    file = project.root / "cases" / "reasoning" / "own.toml"
+    file.write_text(file.read_text().replace('scorer = "exact"', 'scorer = { name = "fuzzy", threshold = 0.8 }'))
+    project.write_matrix({"q4": {}})
+    assert project.run(ANSWERS, "--matrix-update=new", "--matrix-reason=first").ret == 0
+    file.write_text(file.read_text().replace("0.8", "0.5"))
+    result = project.run(ANSWERS, "-rs")
+    assert result.ret == 0
+    now = verdicts(project.read_run(), "q4")
+    assert now["score/reasoning/sky"] == now["score/reasoning"] == "NOT_COMPARABLE"
+    assert now["score/math"] == "PASS"
+    told = "scorer: fuzzy@1(threshold=0.8) → fuzzy@1(threshold=0.5)"
+    result.stdout.fnmatch_lines([f"*NOT_COMPARABLE: q4: score (reasoning) *{told}*"])
+    (case,) = (found for found in project.read_run()["findings"] if found["scope"] == "reasoning/sky")
+    assert case["comparison"]["reason"] == told
+
+
+def test_the_size_of_the_cache_holds_without_any_tolerance(project: ForeignProject) -> None:
+    project.write_matrix({"q4": {}}, more="policy.kv_cache_bytes = { relative = 0.0 }")
+    assert project.accept().ret == 0
+    before = project.baseline_files()
+    assert project.accept("changed").ret == 0
+    assert verdicts(project.read_run(), "q4")["kv_cache_bytes/all"] == "PASS"
+    assert project.baseline_files() == before
+
+
+def test_the_last_line_says_what_the_exit_status_does(accepted: ForeignProject) -> None:
+    accepted.write_script("q4", decode_tok_s=70.0)
+    taken = accepted.accept("changed")
+    assert taken.ret == 0, taken.outlines
+    taken.stdout.fnmatch_lines(["*Nothing failed*", "*being accepted: q4 REGRESSED.*"])
+
+
+def test_a_strict_run_that_fails_does_not_say_that_nothing_did(project: ForeignProject) -> None:
+    project.write_matrix({"q4": {}})
+    strict = project.run(ANSWERS, "--matrix-strict")
+    assert strict.ret == 1
+    strict.stdout.fnmatch_lines(["*gates failed: q4 UNBASELINED.*"])
+    strict.stdout.no_fnmatch_line("*Nothing failed*")
+
+
 def test_missing_baselines_fail_only_where_they_are_required(project: ForeignProject) -> None:
     project.write_matrix({"q4": {}})
     assert project.run(ANSWERS, "-k", "test_quality and math").ret == 0

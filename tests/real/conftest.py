@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.real import Launch, declare
+from support.real import CACHE, Launch, declare
 
 from suite import backends
 from suite.engine.launching import Launcher, LiveVariant
@@ -17,7 +16,6 @@ from suite.engine.preparing import Preparer
 from suite.engine.progress import silent
 from suite.errors import Unavailable
 from suite.records import Deadlines
-from suite.settings import find_cache
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -30,7 +28,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def preparer() -> Preparer:
     """Makes weights, or finds them in the cache."""
-    return Preparer(base=Path.cwd(), cache=find_cache(os.environ), deadlines=Deadlines(), progress=silent)
+    return Preparer(base=Path.cwd(), cache=CACHE, deadlines=Deadlines(), progress=silent)
 
 
 @pytest.fixture(scope="session")

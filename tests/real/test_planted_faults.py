@@ -15,6 +15,7 @@ from typing import Any
 
 import psutil
 import pytest
+from support.real import CACHE
 
 CASES = Path(__file__).parents[2] / "cases"
 
@@ -47,6 +48,7 @@ rounds = 2
 def repository(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
     """Make a foreign repository of one case and the given variants."""
     monkeypatch.delenv("CI", raising=False)
+    monkeypatch.setenv("QUANTDRIFT_CACHE", str(CACHE))  # pytester moves the home, and with it the cache
 
     def make(variants: str) -> Path:
         (pytester.path / "matrix.toml").write_text(HEAD + variants)

@@ -181,6 +181,52 @@ def test_headline(story: object, headline: str) -> None:
     assert build_report(story()).headline == headline  # type: ignore[operator]
 
 
+@pytest.mark.parametrize(("settings", "headline"), [
+    ({"strict": "yes"}, "42 of 42 gates failed: "),
+    ({"require baselines": "yes"}, "42 of 42 gates failed: "),
+    ({"require baselines": "yes", "update": "new"}, "Nothing failed, and nothing could be judged either: 42 UNBASELINED. "
+                                                    "42 gates are being accepted: "),
+])  # fmt: skip
+def test_the_headline_follows_the_rules_of_the_run(settings: dict[str, str], headline: str) -> None:
+    assert build_report(replace(stories.first(), settings=settings)).headline.startswith(headline)
+
+
+def test_a_regression_that_is_being_accepted_is_not_told_as_failed() -> None:
+    report = build_report(replace(stories.slower(), settings={"update": "changed"}))
+    assert report.totals.failed == 0
+    assert report.headline.startswith("Nothing failed, but only ")
+    assert report.headline.endswith(" 1 gate is being accepted: q4_k_m REGRESSED.")
+    assert report.groups[0].title == "q4_k_m is REGRESSED, being accepted"
+    assert report.groups[0].next_steps == ()
+    new = build_report(replace(stories.slower(), settings={"update": "new"}))
+    assert new.headline == "1 of 42 gates failed: q4_k_m REGRESSED."
+    assert new.groups[0].next_steps
+
+
+def test_a_variant_that_could_not_be_had_fails_only_a_stricter_run() -> None:
+    run = sample.run([sample.failed("int8", Verdict.NOT_MEASURED, "no such file")])
+    assert build_report(run).headline == "Nothing was judged: this run has no gates."
+    strict = replace(run, settings={"require baselines": "yes"})
+    assert build_report(strict).headline == "1 variant failed: int8 NOT_MEASURED."
+
+
+def test_answers_that_ended_in_errors_are_in_the_headline() -> None:
+    lost = sample.trials("fp16", {"math/apples": TrialStatus.ERROR, "code/apples": TrialStatus.ERROR})
+    results = [sample.result("fp16")]
+    held = tuple(sample.held("fp16"))
+    assert build_report(sample.run(results, trials=lost, findings=held)).headline == (
+        "2 answers ended in errors. All 7 gates held."
+    )
+    unsure = (*held[1:], sample.finding(Verdict.NOT_MEASURED, of=held[0].comparison))
+    assert build_report(sample.run(results, trials=lost[:2], findings=unsure)).headline == (
+        "1 answer ended in an error, and only 6 of 7 gates held: 1 NOT_MEASURED."
+    )
+    slow = sample.finding(Verdict.REGRESSED, of=sample.comparison(name="fp16"))
+    assert build_report(sample.run(results, trials=lost, findings=(slow,))).headline == (
+        "1 of 1 gate failed: fp16 REGRESSED. 2 answers ended in errors."
+    )
+
+
 def test_an_improvement_is_in_the_headline() -> None:
     found = (sample.finding(Verdict.IMPROVED, of=sample.comparison()), sample.finding(of=sample.comparison("ttft_s")))
     assert "1 IMPROVED" in build_report(sample.run(findings=found)).headline
@@ -196,7 +242,15 @@ def test_flips_are_counted_once_although_two_metrics_name_them() -> None:
 
 
 def test_what_was_not_measured_is_said_once() -> None:
-    assert build_report(stories.healthy()).unmeasured == ("not measured: peak device memory: no GPU on this machine",)
+    run = stories.healthy()
+    there = sample.environment(identity={**run.environment.identity, "device": "cuda"})
+    assert build_report(replace(run, environment=there)).unmeasured == (
+        "not measured: peak device memory: no GPU on this machine",
+    )
+
+
+def test_memory_of_an_accelerator_is_not_missed_where_there_is_none() -> None:
+    assert build_report(stories.healthy()).unmeasured == ()
 
 
 def test_what_only_informs_is_counted_as_no_gate_and_cries_no_wolf() -> None:

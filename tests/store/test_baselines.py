@@ -22,7 +22,7 @@ from suite.records import (
     SpeedBaseline,
     TrialStatus,
 )
-from suite.store.baselines import BaselineStore, encode
+from suite.store.baselines import BaselineStore, as_stored, encode
 from suite.store.codec import round_floats, round_significant
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -109,9 +109,19 @@ def test_numbers_have_four_digits_but_hashes_and_counts_are_whole(tmp_path: Path
     read = store.read_speed("smol", "epyc-2c", "q4_k_m")
     assert read is not None
     assert read.metrics["decode_tok_s/short"].launches == (171.2, 170.0, 173.0)
-    assert read.metrics["peak_rss_bytes/all"].value == 642300000
-    assert '"value": 642300000}' in store.file_of(SPEED).read_text()
+    assert read.metrics["peak_rss_bytes/all"].value == 642252800
+    assert '"value": 642252800}' in store.file_of(SPEED).read_text()
     assert round_floats({"n": 123456789, "b": True, "h": "0.123456"}) == {"n": 123456789, "b": True, "h": "0.123456"}
+
+
+def test_a_metric_reads_as_it_was_foreseen_to(tmp_path: Path) -> None:
+    metrics = {**SPEED.metrics, "uss_bytes/all": BaselineMetric(value=123456.5, unit="bytes")}
+    store = BaselineStore(tmp_path)
+    store.write(dataclasses.replace(SPEED, metrics=metrics))
+    read = store.read_speed("smol", "epyc-2c", "q4_k_m")
+    assert read is not None
+    assert read.metrics == {key: as_stored(metric) for key, metric in metrics.items()}
+    assert read.metrics["uss_bytes/all"].value == 123500
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False, width=32))

