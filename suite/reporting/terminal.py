@@ -87,10 +87,11 @@ def _group(group: Group, width: int, color: bool) -> Iterator[str]:
         title = f"{title}: {_LOUD}"
     title_lines = wrapped(title, width, first=" ", rest="   ")
     yield from (line.replace(verdict, painted(verdict, group.verdict, color), 1) for line in title_lines)
-    for point in group.points[:_MOST_POINTS]:
+    shown, steps = _room(group)
+    for point in group.points[:shown]:
         yield from wrapped(_point(point), width, first="   ", rest="     ")
-    if len(group.points) > _MOST_POINTS:
-        yield f"   and {len(group.points) - _MOST_POINTS} more"
+    if len(group.points) > shown:
+        yield f"   and {len(group.points) - shown} more, in report.md"
     for line in _tail(group.detail):
         yield f"   | {line}"
     if group.suspects:
@@ -99,8 +100,13 @@ def _group(group: Group, width: int, color: bool) -> Iterator[str]:
     elif group.verdict is Verdict.REGRESSED:
         yield "   nothing that is recorded changed since the baseline"
     yield from _flips(group.flips, width)
-    for step in group.next_steps[:_MOST_STEPS]:
+    for step in group.next_steps[:steps]:
         yield from (f"   → {one_line(part)}" for part in step.splitlines() if part.strip())
+
+
+def _room(group: Group) -> tuple[int, int]:
+    """How many points and next steps are shown: what cannot be told must not push what failed off the screen."""
+    return (2, 1) if group.verdict is Verdict.INCONCLUSIVE else (_MOST_POINTS, _MOST_STEPS)
 
 
 def _point(point: Point) -> str:
