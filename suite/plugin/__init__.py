@@ -49,6 +49,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "matrix: belongs to the model matrix")
     for marker in ("matrix_quality", "matrix_speed", "matrix_memory", "matrix_case"):
         config.addinivalue_line("markers", f"{marker}: a {marker.removeprefix('matrix_')} item of the model matrix")
+    lone = [option.flag for option in OPTIONS if config.getoption(option.name)]
+    if lone and not config.getoption("model_matrix"):
+        pytest.exit(f"quantdrift: {', '.join(lone)} does nothing without --model-matrix; add it", returncode=2)
     if config.getoption("model_matrix"):
         from suite.plugin.active import activate
 

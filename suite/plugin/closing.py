@@ -20,6 +20,7 @@ from suite.reporting import markdown, terminal
 from suite.reporting.hostile import plain
 from suite.reporting.model import Report, build_report
 from suite.store import layout
+from suite.store.baselines import BaselineStore
 from suite.store.runs import write_run
 
 
@@ -63,6 +64,7 @@ def close_run(question: Question, session: MatrixSession | None, *, lost: int, i
         *unsettled,
         *unlinked,
         *said,
+        *_tell_edited(question),
         f" run     {_shown(question)}/{layout.RUN_FILE}",
         f" report  {_shown(question)}/report.md",
     ]
@@ -82,6 +84,24 @@ def _settle(session: MatrixSession | None) -> list[str]:
     except StoreError as fault:
         return [f" not everything was judged: {plain(str(fault))}"]
     return []
+
+
+def _tell_edited(question: Question) -> list[str]:
+    """Baselines whose content does not match their digest: somebody changed them by hand."""
+    plan, store = question.plan, BaselineStore(question.settings.baselines)
+    said = []
+    for variant in plan.matrix.variants:
+        try:
+            stored = store.read(plan.matrix.model, variant.name, plan.environment.machine)
+        except StoreError:
+            continue  # judging has told it
+        for baseline in (stored.quality, stored.speed):
+            if baseline is not None and baseline.edited:
+                file = store.file_of(baseline)
+                said.append(
+                    f" edited by hand since it was accepted: {file}; accept it anew or restore it: git checkout {file}"
+                )
+    return said
 
 
 def _link_latest(question: Question) -> list[str]:

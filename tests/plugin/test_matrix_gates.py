@@ -224,3 +224,19 @@ def test_ini_values_are_the_twins_of_options(project: ForeignProject) -> None:
     project.pytester.makeini("[pytest]\nmatrix_only = answer")
     status, told = project.refuse()
     assert (status, "matrix_only = 'answer' is none of answers, speed" in told) == (2, True)
+
+
+def test_a_baseline_that_was_edited_by_hand_is_told(accepted: ForeignProject) -> None:
+    (file,) = accepted.root.glob("baselines/*/quality/q4.json")
+    file.write_text(file.read_text().replace('"score": 1.0', '"score": 0.5', 1))
+    told = accepted.run(ANSWERS).stdout.str()
+    assert f"edited by hand since it was accepted: {file}" in told
+
+
+def test_options_without_model_matrix_are_refused(accepted: ForeignProject) -> None:
+    result = accepted.pytester.runpytest_subprocess("--matrix-update=new", "--matrix-reason=x")
+    assert result.ret == 2
+    assert (
+        "--matrix-update, --matrix-reason does nothing without --model-matrix"
+        in result.stderr.str() + result.stdout.str()
+    )

@@ -47,6 +47,8 @@ def _interrupt(project: ForeignProject, *, after: str, kind: str, count: int) ->
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest", "--model-matrix", "--matrix-only=answers"],
         cwd=project.root, stdout=subprocess.PIPE, text=True,
+        # Tests that run in the background inherit an ignored SIGINT.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - no threads here
     )  # fmt: skip
     end = time.monotonic() + 60
     while time.monotonic() < end and process.poll() is None:
