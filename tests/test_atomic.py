@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -28,13 +29,15 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(disk)], check=True)
 
 
-@pytest.fixture
-def file_limit() -> Iterator[int]:
-    """The system refuses to write files of more than this many bytes."""
+@contextmanager
+def file_limit(limit: int) -> Iterator[None]:
+    """The system refuses to write files of more than this many bytes: pytest's own log too, so keep it short."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
-    yield 4096
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def names(directory: Path) -> list[str]:
@@ -57,11 +60,11 @@ def test_a_full_disk_leaves_the_old_file_whole(small_disk: Path) -> None:
     assert names(small_disk) == ["baseline.json"]
 
 
-def test_a_write_that_the_system_refuses_leaves_the_old_file_whole(tmp_path: Path, file_limit: int) -> None:
+def test_a_write_that_the_system_refuses_leaves_the_old_file_whole(tmp_path: Path) -> None:
     file = tmp_path / "baseline.json"
     write_text(file, "old")
-    with pytest.raises(StoreError, match="the old file is untouched"):
-        write_text(file, "x" * (2 * file_limit))
+    with pytest.raises(StoreError, match="the old file is untouched"), file_limit(4096):
+        write_text(file, "x" * 8192)
     assert file.read_text() == "old"
     assert names(tmp_path) == ["baseline.json"]
 
