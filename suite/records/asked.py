@@ -1,0 +1,131 @@
+"""What to measure: cases, scenarios, variants, and how far they may drift."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from suite.records.words import Gate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScorerSpec:
+    """Which scorer grades a case, and with which options. Scorer identity is data, so a stored run can be re-scored."""
+
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One versioned prompt with its target and its scorer."""
+
+    id: str
+    """``domain/name``, unique; readable in a test id."""
+    domain: str
+    version: int
+    prompt: str
+    target: str
+    scorer: ScorerSpec
+    max_new_tokens: int
+    system: str | None = None
+    tags: tuple[str, ...] = ()
+    family: str | None = None
+    """Cases made from one template share a family, which is a cluster for statistics."""
+    language: str = "en"
+    solution: str | None = None
+    """Code cases: a canonical solution."""
+    asserts: tuple[str, ...] = ()
+    """Code cases: statements that hold for a right solution."""
+    source: str = ""
+    """File (and row) that it came from, for error messages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """One way of timing a variant: fixed token counts, so that a change in quality cannot move it."""
+
+    name: str
+    prompt_tokens: int
+    new_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """A model × backend × quantization × options, as declared; not yet resolved to bytes."""
+
+    name: str
+    """Lower-case identifier, e.g. ``q4_k_m``."""
+    model: str
+    backend: str
+    """A built-in name (``transformers``, ``bitsandbytes``, ``llama_cpp``, ``fake``) or ``package.module:attribute``."""
+    source: str
+    """Where the weights come from, in the grammar of `suite.models.sources`."""
+    quantization: str | None = None
+    """What was asked for (``int8``, ``Q4_K_M``); what the file holds is in `Artifact`."""
+    make: str | None = None
+    """Quantize one's own: the GGUF type to make from the model's F16."""
+    reference: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Backend options with every default filled in."""
+    prompt_format: Literal["chat", "raw"] = "chat"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protocol:
+    """How speed is measured."""
+
+    launches: int = 3
+    """Fresh loads of each variant: the sampling unit."""
+    rounds: int = 4
+    """Timed samples of each scenario in each launch, interleaved across the variants."""
+    warmup: int = 1
+    """Untimed samples of each scenario after each load."""
+    retries: int = 2
+    """How often a contended or rejected sample is taken again."""
+    max_pressure: float = 0.15
+    """Share of the wall time in which some task waited for a CPU, above which a sample is contended."""
+    resident: Literal["auto", "all", "one"] = "auto"
+    """Which variants are in memory at once: as many as fit, all, or one at a time (no interleaving)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tolerance:
+    """How far a metric may drift. REGRESSED needs more than `relative` and more than `absolute`."""
+
+    relative: float = 0.0
+    """Share of the baseline value, e.g. 0.1 for 10 %."""
+    absolute: float = 0.0
+    """In the metric's own unit."""
+    gate: Gate = Gate.BLOCK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deadlines:
+    """Seconds after which a worker that has not answered is killed."""
+
+    load_s: float = 900.0
+    answer_s: float = 300.0
+    make_s: float = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix:
+    """A validated matrix file."""
+
+    model: str
+    variants: tuple[Variant, ...]
+    scenarios: tuple[Scenario, ...]
+    protocol: Protocol
+    policy: Mapping[str, Tolerance]
+    """Tolerance by metric identifier."""
+    deadlines: Deadlines
+    file: str
+    notes: tuple[str, ...] = ()
+    """What a reader of the report must know about this model, e.g. that the reference is a demonstration."""
+
+    @property
+    def reference(self) -> Variant | None:
+        """The unquantized variant that the others are compared with, if the matrix holds one."""
+        return next((variant for variant in self.variants if variant.reference), None)

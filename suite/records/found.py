@@ -1,0 +1,232 @@
+"""What was found: artifacts, answers, timed samples, launches, the machine, and what they amount to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Literal
+
+from suite.records.words import Aspect, Direction, SampleStatus, TrialStatus, Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactFile:
+    """One file of weights."""
+
+    name: str
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """The bytes that a variant was resolved to."""
+
+    files: tuple[ArtifactFile, ...]
+    size_bytes: int
+    revision: str | None = None
+    """Commit of a hub repository, or version of a package."""
+    tensor_types: Mapping[str, int] = field(default_factory=dict)
+    """Number of tensors by storage type, e.g. ``{"Q5_0": 180, "F32": 61}``."""
+    parameters: int | None = None
+    bpw: float | None = None
+    """Bits per weight as found: 8 × tensor bytes / parameters."""
+    label: str | None = None
+    """What the file or its name claims to hold."""
+    mismatch: str | None = None
+    """A sentence when label and tensors disagree: the bulk of the weights is of another type."""
+    derived_from: str | None = None
+    """How it was made, when it was made here."""
+    inspection_error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Witness:
+    """What happened on the machine while one sample was taken. Readings: never part of a key."""
+
+    wall_s: float
+    cpu_s: float
+    """CPU time of the worker itself, all threads."""
+    threads: int
+    pressure: float | None = None
+    """Share of wall time in which some task waited for a CPU (Linux PSI ``some``)."""
+    involuntary_switches: int | None = None
+    steal: float | None = None
+    """Share of all CPU time that the hypervisor took."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generation:
+    """One generation, timed token by token. Times are seconds since the request started."""
+
+    token_ids: tuple[int, ...]
+    text: str
+    finish_reason: Literal["stop", "length"]
+    prompt_tokens: int
+    evaluated_tokens: int
+    """Prompt tokens that the backend says it evaluated; fewer means that a cache answered."""
+    prefill_s: float
+    """Request start → prompt evaluated, device synchronized."""
+    token_times_s: tuple[float, ...]
+    """Request start → each token available; the first is TTFT."""
+
+    @property
+    def ttft_s(self) -> float | None:
+        """Request start → first token available."""
+        return self.token_times_s[0] if self.token_times_s else None
+
+    @property
+    def itl_s(self) -> tuple[float, ...]:
+        """Each gap between two tokens."""
+        times = self.token_times_s
+        return tuple(later - earlier for earlier, later in pairwise(times))
+
+    @property
+    def decode_tok_s(self) -> float | None:
+        """(n - 1) / (last - first token time); None for fewer than two tokens, or when no time passed between them."""
+        if len(self.token_times_s) < 2 or self.token_times_s[-1] <= self.token_times_s[0]:
+            return None
+        return (len(self.token_times_s) - 1) / (self.token_times_s[-1] - self.token_times_s[0])
+
+    @property
+    def prefill_tok_s(self) -> float | None:
+        """Newly evaluated prompt tokens / prefill time."""
+        return self.evaluated_tokens / self.prefill_s if self.prefill_s > 0 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """How one answer was graded."""
+
+    status: TrialStatus
+    value: float | None = None
+    """0..1; None unless `status` is SCORED."""
+    correct: bool | None = None
+    """Whether it counts as right; None unless SCORED."""
+    answer: str | None = None
+    """What was extracted."""
+    rule: str | None = None
+    """The extraction rule that fired, e.g. ``boxed``, ``answer-is``, ``last-number``."""
+    explanation: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One generation of one case by one variant, graded."""
+
+    variant: str
+    case: str
+    case_version: int
+    domain: str
+    family: str | None
+    scorer: str
+    prompt_sha256: str
+    """Hash of the prompt's token ids."""
+    score: Score
+    generation: Generation | None
+    """None when the worker failed."""
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeedSample:
+    """One timed pass of a scenario: prompt evaluated, fixed number of tokens decoded."""
+
+    variant: str
+    scenario: str
+    launch: int
+    round: int
+    prompt_tokens: int
+    evaluated_tokens: int
+    new_tokens: int
+    prefill_s: float
+    ttft_s: float
+    itl_s: tuple[float, ...]
+    witness: Witness
+    status: SampleStatus = SampleStatus.CLEAN
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Yardstick:
+    """How fast the machine itself was: neutral kernels of one thread, see `suite.engine.yardstick`."""
+
+    hash_bytes_s: float
+    copy_bytes_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """One fresh load of a variant. The process that was measured is gone when this is written, or lives on."""
+
+    variant: str
+    index: int
+    load_s: float
+    cold_ttft_s: float | None
+    """TTFT of the very first request after the load."""
+    cold_prompt_tokens: int | None
+    peak_rss_bytes: int | None
+    uss_bytes: int | None
+    peak_device_bytes: int | None
+    kv_cache_bytes: int | None
+    """Computed: 2 × layers × KV heads × head size × bytes per element × context."""
+    kv_cache_reported_bytes: int | None
+    """As the backend reports it."""
+    facts: Mapping[str, str]
+    """Backend and library versions, build flags, effective options: suspects."""
+    witness: Witness | None = None
+    yardstick: Yardstick | None = None
+    """Median of the readings that were taken right before this variant's samples; None for simulated time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VariantFailure:
+    """Why a variant has no (full) results."""
+
+    variant: str
+    verdict: Verdict
+    """ERROR, INVALID or NOT_MEASURED."""
+    reason: str
+    detail: str = ""
+    """The tail of the worker's stderr, and the like."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """The machine. `identity` must be equal for two speeds to be compared; `suspects` may differ and be to blame."""
+
+    machine: str
+    """Readable slug of the identity, used as a directory name."""
+    identity: Mapping[str, str]
+    """device, device memory, CPU model, ISA, cores, threads, OS."""
+    suspects: Mapping[str, str]
+    """kernel, driver, Python, library versions."""
+    readings: Mapping[str, float | str]
+    """load, frequency, temperature: in no key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricSpec:
+    """A metric's identifier with its unit, direction and formula."""
+
+    name: str
+    unit: str
+    direction: Direction
+    aspect: Aspect
+    formula: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """One quantity of one variant in one scope, with the samples that it was computed from."""
+
+    metric: str
+    scope: str
+    """A scenario, a domain, or ``all``."""
+    value: float | None
+    samples: tuple[float, ...] = ()
+    launches: tuple[int, ...] = ()
+    """For each sample, the launch that it came from; empty for quality."""
+    status: Literal["measured", "not_measured", "contended"] = "measured"
+    reason: str | None = None
