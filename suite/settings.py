@@ -38,6 +38,9 @@ OPTIONS: tuple[Option, ...] = (
     Option(flag="--matrix-variants", help="run only these variants, separated by commas", metavar="NAMES"),
     Option(flag="--matrix-add", help="add a variant for this run: a GGUF file, a directory or a hub id", many=True,
            metavar="FILE|HUB-ID"),
+    Option(flag="--matrix-against", help="measure another interpreter, environment or file of weights beside each variant, "
+           "and compare with that instead of the baseline", metavar="PYTHON|DIR|FILE"),
+    Option(flag="--matrix-quick", help="for pull requests: three launches, the first scenario only; sees less", switch=True),
     Option(flag="--matrix-only", help="run only this part of the work", choices=("answers", "speed")),
     Option(flag="--matrix-update", help="accept what was measured as baselines: those that are missing, those that "
            "changed, or all", choices=("new", "changed", "all")),
@@ -46,7 +49,8 @@ OPTIONS: tuple[Option, ...] = (
            switch=True),
     Option(flag="--matrix-strict", help="fail what is INCONCLUSIVE, UNBASELINED or NOT_MEASURED too", switch=True),
     Option(flag="--matrix-report", help="write the run to this directory instead of .quantdrift/runs/<id>", metavar="DIR"),
-    Option(flag="--matrix-resume", help="go on with the newest unfinished run of the same matrix", switch=True),
+    Option(flag="--matrix-resume", help="go on with the newest run of the same matrix: finish it, or measure more "
+           "where it could not tell", switch=True),
 )  # fmt: skip
 
 
@@ -70,6 +74,9 @@ class Settings:
     strict: bool = False
     report: Path | None = None
     resume: bool = False
+    against: Path | None = None
+    """Absolute; links are not followed, since the interpreter of a virtual environment is one."""
+    quick: bool = False
 
 
 def read_settings(value: Callable[[str], Any], *, root: Path, environment: Mapping[str, str] | None = None) -> Settings:
@@ -85,6 +92,13 @@ def read_settings(value: Callable[[str], Any], *, root: Path, environment: Mappi
     home = matrix_file.parent
     update, reason = value("matrix_update") or None, value("matrix_reason") or None
     _check_update(update, reason, environment)
+    if update and value("matrix_quick"):
+        raise UsageError("a quick run sees too little to be accepted; leave out --matrix-quick, or --matrix-update")
+    against = value("matrix_against")
+    if update and against:
+        raise UsageError(
+            "--matrix-against leaves baselines alone, for it compares with the old side; accept in a run without it"
+        )
     report = value("matrix_report")
     return Settings(
         matrix_file=matrix_file,
@@ -101,6 +115,8 @@ def read_settings(value: Callable[[str], Any], *, root: Path, environment: Mappi
         strict=bool(value("matrix_strict")),
         report=_path(root, report) if report else None,
         resume=bool(value("matrix_resume")),
+        against=(root / Path(against).expanduser()).absolute() if against else None,
+        quick=bool(value("matrix_quick")),
     )
 
 

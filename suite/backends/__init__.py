@@ -15,6 +15,7 @@ BUILT_IN: Mapping[str, str] = {
     "bitsandbytes": "suite.backends.bitsandbytes:BACKEND",
     "llama_cpp": "suite.backends.llama_cpp:BACKEND",
     "fake": "suite.backends.fake:BACKEND",
+    "kernel": "suite.backends.kernel:BACKEND",
 }
 
 

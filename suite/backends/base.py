@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from suite.clock import Clock
 
@@ -115,6 +115,29 @@ class LoadedModel(Protocol):
 
     def close(self) -> None:
         """Free what can be freed. Only the end of the process frees everything."""
+        ...
+
+
+@runtime_checkable
+class Weighing(Protocol):
+    """What a `LoadedModel` may be able to do besides: say how likely its tokens are.
+
+    A model without these three members is measured in everything else, and its log-probabilities are "not measured".
+    """
+
+    keep_logprobs: bool
+    """False after loading. While True, `stream` also fills `logprobs`, at whatever cost: it is never set when speed is
+    measured."""
+    logprobs: list[float]
+    """Natural logarithm of the probability of each token that the last `stream` yielded, under the softmax over the whole
+    vocabulary; empty unless `keep_logprobs` was set."""
+
+    def weigh(self, prompt: Sequence[int], answer: Sequence[int]) -> list[float]:
+        """Clear all state, evaluate `prompt`, then feed `answer` token by token as `stream` would; the log-probability of each.
+
+        The way is that of generating, with the same batches, so that a model's own greedy answer weighs what it weighed when
+        it was generated. Raises ValueError if prompt and answer do not fit the context.
+        """
         ...
 
 

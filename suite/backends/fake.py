@@ -41,6 +41,8 @@ class FakeOptions:
     token_noise: float = 0.01
     """Standard deviation of single gaps, as a share."""
     seed: int = 0
+    logprob: float = -0.1
+    """Log-probability of every token, in whatever answer."""
     kv_bytes_per_token: int = 1024
     shift_ids_from: int | None = None
     """From this position on, rendered token ids differ from those of an honest tokenizer."""
@@ -66,6 +68,8 @@ class FakeModel:
         self._generations = 0
         self._held = 0
         self.context_tokens = options.n_ctx
+        self.keep_logprobs = False
+        self.logprobs: list[float] = []
         self.facts: Mapping[str, str] = {"fake": "1", "simulated": "time is simulated"}
         self._now += options.load_s
 
@@ -96,6 +100,7 @@ class FakeModel:
         """See `LoadedModel.stream`."""
         check_room(len(prompt), max_new_tokens, self.context_tokens)
         number, self._generations = self._generations, self._generations + 1
+        self.logprobs = []
         if self._options.fault and number == self._options.fault_at:
             self._misbehave()
         cached = self._options.fault == "cached" and number >= self._options.fault_at
@@ -106,7 +111,14 @@ class FakeModel:
         for position in range(max_new_tokens):
             self._advance(1 / self._options.decode_tok_s)
             self._held = len(prompt) + position + 1
+            if self.keep_logprobs:
+                self.logprobs.append(self._options.logprob)
             yield answer[position] if position < len(answer) else 0
+
+    def weigh(self, prompt: Sequence[int], answer: Sequence[int]) -> list[float]:
+        """See `Weighing.weigh`: the scripted log-probability for each token."""
+        check_room(len(prompt), len(answer), self.context_tokens)
+        return [self._options.logprob] * len(answer)
 
     def _answer(self, prompt: str) -> list[int]:
         for piece, reply in self._options.replies.items():

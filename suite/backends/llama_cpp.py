@@ -68,6 +68,8 @@ class LlamaCppModel:
         self._n_vocab = int(self._lib.llama_vocab_n_tokens(self._vocab))
         self._as_array = _array_maker()
         self.context_tokens = int(self._lib.llama_n_ctx(self._ctx))
+        self.keep_logprobs = False
+        self.logprobs: list[float] = []
         self.facts = self._read_facts()
 
     def _open(self, weights: Path, options: LlamaCppOptions) -> Any:
@@ -156,16 +158,15 @@ class LlamaCppModel:
         """See `LoadedModel.stream`."""
         check_room(len(prompt), max_new_tokens, self.context_tokens)
         lib, ctx = self._lib, self._ctx
-        lib.llama_memory_clear(self._memory, True)
-        lib.llama_perf_context_reset(ctx)
-        for chunk in _chunks(prompt, self._n_batch):
-            self._evaluate(chunk)
-        lib.llama_synchronize(ctx)
+        self.logprobs = []
+        self._prefill(prompt)
         # n_p_eval is a floor of 1, not a count, when nothing was evaluated; no chunk but a whole prompt has one token.
         yield Prefilled(int(lib.llama_perf_context(ctx).n_p_eval))
         one = (lib.llama_token * 1)()
         for remaining in range(max_new_tokens, 0, -1):
             one[0] = self._pick()
+            if self.keep_logprobs:
+                self.logprobs.append(self._logprob(one[0]))
             yield one[0]
             if remaining > 1 and lib.llama_decode(ctx, lib.llama_batch_get_one(one, 1)) != 0:
                 raise RuntimeError("llama_decode failed while it generated")
@@ -176,8 +177,40 @@ class LlamaCppModel:
         The same as llama.cpp's greedy sampler, which first copies the vocabulary into an array of candidates: that is 1 to
         2 % of a decode step of a small model.
         """
-        logits = self._lib.llama_get_logits_ith(self._ctx, -1)
-        return int(self._as_array(logits, shape=(self._n_vocab,)).argmax())
+        return int(self._logits().argmax())
+
+    def _logits(self) -> Any:
+        """Those of the last token, where llama.cpp keeps them: a view."""
+        return self._as_array(self._lib.llama_get_logits_ith(self._ctx, -1), shape=(self._n_vocab,))
+
+    def _logprob(self, token: int) -> float:
+        """Log-probability of `token` to come next, in double precision."""
+        import numpy
+
+        logits = self._logits().astype(numpy.float64)
+        logits -= logits.max()
+        return float(logits[token] - numpy.log(numpy.exp(logits).sum()))
+
+    def weigh(self, prompt: Sequence[int], answer: Sequence[int]) -> list[float]:
+        """See `Weighing.weigh`."""
+        check_room(len(prompt), len(answer), self.context_tokens)
+        self._prefill(prompt)
+        one = (self._lib.llama_token * 1)()
+        found: list[float] = []
+        for token in answer:
+            if found and self._lib.llama_decode(self._ctx, self._lib.llama_batch_get_one(one, 1)) != 0:
+                raise RuntimeError("llama_decode failed while it weighed an answer")
+            one[0] = token
+            found.append(self._logprob(token))
+        return found
+
+    def _prefill(self, prompt: Sequence[int]) -> None:
+        """Clear all state, evaluate the prompt and wait for it."""
+        self._lib.llama_memory_clear(self._memory, True)
+        self._lib.llama_perf_context_reset(self._ctx)
+        for chunk in _chunks(prompt, self._n_batch):
+            self._evaluate(chunk)
+        self._lib.llama_synchronize(self._ctx)
 
     def _evaluate(self, chunk: Sequence[int]) -> None:
         tokens = (self._lib.llama_token * len(chunk))(*chunk)  # llama_batch_get_one keeps a pointer to it

@@ -46,6 +46,8 @@ class TransformersModel:
         self._ends = _end_tokens(model, tokenizer)
         self.threads = torch.get_num_threads()
         self.context_tokens = int(getattr(model.config, "max_position_embeddings", 2**31 - 1))
+        self.keep_logprobs = False
+        self.logprobs: list[float] = []
         self.facts = self._read_facts()
 
     def _read_facts(self) -> dict[str, str]:
@@ -100,18 +102,41 @@ class TransformersModel:
 
     def stream(self, prompt: Sequence[int], max_new_tokens: int) -> Iterator[Prefilled | int]:
         """See `LoadedModel.stream`. Taking the token to the CPU synchronizes the device."""
-        from transformers import DynamicCache
-
         check_room(len(prompt), max_new_tokens, self.context_tokens)
-        self._cache = DynamicCache(config=self._model.config)
-        logits = self._step(list(prompt))
-        self._synchronize()
+        self.logprobs = []
+        logits = self._prefill(prompt)
         yield Prefilled(int(self._cache.get_seq_length()))
         for remaining in range(max_new_tokens, 0, -1):
             token = int(logits.argmax())
+            if self.keep_logprobs:
+                self.logprobs.append(self._logprob(logits, token))
             yield token
             if remaining > 1:
                 logits = self._step([token])
+
+    def weigh(self, prompt: Sequence[int], answer: Sequence[int]) -> list[float]:
+        """See `Weighing.weigh`."""
+        check_room(len(prompt), len(answer), self.context_tokens)
+        logits = self._prefill(prompt)
+        found: list[float] = []
+        for position, token in enumerate(answer):
+            if position:
+                logits = self._step([answer[position - 1]])
+            found.append(self._logprob(logits, token))
+        return found
+
+    def _logprob(self, logits: Any, token: int) -> float:
+        """Log-probability of `token`, in single precision whatever the model computes in."""
+        return float(self._torch.log_softmax(logits.float(), dim=-1)[token])
+
+    def _prefill(self, prompt: Sequence[int]) -> Any:
+        """Clear all state and evaluate the prompt; logits of its last position."""
+        from transformers import DynamicCache
+
+        self._cache = DynamicCache(config=self._model.config)
+        logits = self._step(list(prompt))
+        self._synchronize()
+        return logits
 
     def _step(self, ids: list[int]) -> Any:
         """Logits of the last position after `ids` have been evaluated on top of the cache."""

@@ -35,7 +35,7 @@ def accept_baselines(run: Run, question: Question) -> tuple[bool, tuple[str, ...
         commit=read_commit(settings.matrix_file.parent),
     )
     acceptance = accept(run, run.findings, stored, known, request)
-    written = [store.write(baseline) for baseline in acceptance.writes]
+    written = [store.write(baseline, anew=settings.update == "all") for baseline in acceptance.writes]
     lines = [f" accepted {_shown(file, question)}" for file in written]
     lines += [
         f" refused {refusal.variant} ({refusal.aspect}): {refusal.reason}"

@@ -48,14 +48,14 @@ def _window(ids: Sequence[int], at: int) -> str:
 
 
 def answer_once(
-    live: LiveVariant, prompt: Sequence[int], max_new_tokens: int, *, what: str
+    live: LiveVariant, prompt: Sequence[int], max_new_tokens: int, *, what: str, logprobs: bool = False
 ) -> Generation | VariantError:
-    """One greedy answer to `prompt`, or why the request failed while the worker lives on.
+    """One greedy answer to `prompt`, with log-probabilities if asked for, or why the request failed while the worker lives on.
 
     Raises WorkerDied, WorkerTimeout, and VariantInvalid, naming `what` was asked, when a cache answered for a part of it.
     """
     try:
-        generation, _ = live.generate(prompt, max_new_tokens, stop_at_end=True)
+        generation, _ = live.generate(prompt, max_new_tokens, stop_at_end=True, logprobs=logprobs)
     except (WorkerDied, WorkerTimeout):
         raise
     except VariantError as fault:
@@ -74,7 +74,7 @@ def take_trial(live: LiveVariant, case: Case, prompt: Sequence[int]) -> Trial:
     A request that fails while the worker lives on becomes a trial of status ERROR. Raises WorkerDied, WorkerTimeout
     and VariantInvalid.
     """
-    answer = answer_once(live, prompt, case.max_new_tokens, what=f"case {case.id}")
+    answer = answer_once(live, prompt, case.max_new_tokens, what=f"case {case.id}", logprobs=True)
     if isinstance(answer, VariantError):
         score = Score(status=TrialStatus.ERROR, explanation=str(answer))
         return make_trial(live.variant.name, case, prompt, score, None, error=str(answer))

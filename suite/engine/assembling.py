@@ -47,6 +47,19 @@ VOIDED = "voided"
 """Text of the note behind which nothing counts that was measured of a variant before: its weights or libraries changed."""
 
 
+LOOK = "look"
+"""Text of the note that a variant's speed was judged: with each further look at the same data, a level is spent."""
+
+GROUPS = "in memory together"
+"""Text of the note that tells which variants were in memory at once, where not all were; and its key in the run's settings."""
+
+CONTROL = "@control"
+"""What follows a variant's name in the trials of its determinism control."""
+
+OLD = "@old"
+"""What follows a variant's name in that of its old side."""
+
+
 @dataclass(slots=True)
 class Ledger:
     """Everything that a run has measured so far."""
@@ -60,6 +73,10 @@ class Ledger:
     prompts: dict[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
     findings: dict[tuple[str, str, str], Finding] = field(default_factory=dict)
     """By variant, metric and scope."""
+    looks: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Variant → how often its speed was judged, and the number of launches at the last time."""
+    groups: list[str] = field(default_factory=list)
+    """Which variants were in memory at once, where not all were."""
 
     def add(self, record: Any) -> None:
         """Enter one record of a journal."""
@@ -82,25 +99,51 @@ class Ledger:
     def _add_other(self, record: Any) -> None:
         if hasattr(record, "ids"):
             self.prompts[record.variant] = record.ids
+        elif isinstance(record, Note) and record.text == LOOK:
+            variant = record.data["variant"]
+            self.looks[variant] = self.looks_of(variant) + 1, int(record.data.get("launches", 0))
+        elif isinstance(record, Note) and record.text == GROUPS:
+            self.groups.append(record.data[GROUPS])
 
     def void(self, variant: str) -> None:
         """Forget everything about one variant."""
-        self.trials = {key: trial for key, trial in self.trials.items() if key[0] != variant}
+        self.trials = {key: trial for key, trial in self.trials.items() if key[0] not in (variant, variant + CONTROL)}
         self.findings = {key: finding for key, finding in self.findings.items() if key[0] != variant}
         self.samples = [sample for sample in self.samples if sample.variant != variant]
         self.launches = [launch for launch in self.launches if launch.variant != variant]
-        for of_variants in (self.failures, self.artifacts, self.prompts):
+        for of_variants in (self.failures, self.artifacts, self.prompts, self.looks):
             of_variants.pop(variant, None)
 
     def launches_of(self, variant: str) -> int:
         """Number of finished launches."""
         return sum(launch.variant == variant for launch in self.launches)
 
+    def next_launch_of(self, variant: str) -> int:
+        """The index of the launch that comes next."""
+        return max((launch.index + 1 for launch in self.launches if launch.variant == variant), default=0)
+
+    def looks_of(self, variant: str) -> int:
+        """How often the speed of a variant has been judged on its data so far."""
+        return self.looks.get(variant, (0, 0))[0]
+
+    def is_newer_than_its_looks(self, variant: str) -> bool:
+        """Whether it got launches since it was last judged: judging once more then is another look."""
+        return self.launches_of(variant) > self.looks.get(variant, (0, 0))[1]
+
+    def trials_of(self, variant: str) -> tuple[Trial, ...]:
+        """The trials of one variant."""
+        return tuple(trial for (name, _), trial in self.trials.items() if name == variant)
+
+    def samples_of(self, variant: str) -> tuple[SpeedSample, ...]:
+        """The samples of one variant's finished launches."""
+        return tuple(s for s in keep_finished(self.samples, self.launches) if s.variant == variant)
+
 
 def drop_superseded(records: Iterable[Any]) -> list[Any]:
     """What still holds of one journal's `records`.
 
-    A run that was resumed measures again what had failed, and every launch that had not finished; it judges anew.
+    A run that was resumed measures again what had failed, and every launch that had not finished. What it judges anew
+    takes the place of what was found before.
     """
     held: list[Any] = []
     for record in records:
@@ -108,7 +151,7 @@ def drop_superseded(records: Iterable[Any]) -> list[Any]:
             whole = {(r.variant, r.index) for r in held if isinstance(r, Launch)}
             held = [r for r in held if _outlives_resuming(r, whole)]
         elif (voided := _voided_by(record)) is not None:
-            held = [r for r in held if getattr(r, "variant", None) != voided]
+            held = [r for r in held if not _concerns(r, voided)]
         held.append(record)
     return held
 
@@ -126,7 +169,7 @@ def join_journals(journals: Iterable[Iterable[Any]]) -> Ledger:
         by_others = {variant for other, variants in enumerate(voided) if other != at for variant in variants}
         last = max((i for i, record in enumerate(records) if _is_resumption(record)), default=0)
         for index, record in enumerate(records):
-            if index > last or getattr(record, "variant", None) not in by_others:
+            if index > last or not any(_concerns(record, variant) for variant in by_others):
                 ledger.add(record)
     return ledger
 
@@ -139,9 +182,16 @@ def _voided_by(record: Any) -> str | None:
     return record.data.get("variant") if isinstance(record, Note) and record.text == VOIDED else None
 
 
+def _concerns(record: Any, variant: str) -> bool:
+    """Whether a record is about `variant`: its control and its looks are."""
+    if isinstance(record, Note):
+        return record.text == LOOK and record.data.get("variant") == variant
+    return getattr(record, "variant", None) in (variant, variant + CONTROL)
+
+
 def _outlives_resuming(record: Any, finished: Collection[tuple[str, int]]) -> bool:
     match record:
-        case VariantFailure() | Finding():
+        case VariantFailure():
             return False
         case Trial():
             return record.score.status is not TrialStatus.ERROR
@@ -207,7 +257,7 @@ def result_of(
 ) -> VariantResult:
     """Everything measured of one variant so far."""
     known_cases = {case.id for case in cases}
-    trials = [trial for (name, _), trial in ledger.trials.items() if name == variant.name]
+    trials = ledger.trials_of(variant.name)
     own = [trial for trial in trials if trial.case in known_cases]
     measurements = measure(variant.name, trials, keep_finished(ledger.samples, ledger.launches), ledger.launches)
     resolved = ledger.artifacts.get(variant.name)
@@ -233,9 +283,17 @@ class RunHead:
     settings: Mapping[str, str]
 
 
-def assemble(head: RunHead, ledger: Ledger, matrix: Matrix, cases: Sequence[Case], environment: Environment) -> Run:
-    """The run, whole."""
+def assemble(
+    head: RunHead,
+    ledger: Ledger,
+    matrix: Matrix,
+    cases: Sequence[Case],
+    environment: Environment,
+    shadows: Sequence[Variant] = (),
+) -> Run:
+    """The run, whole. `shadows` are the old sides of a duet."""
     results: Sequence[VariantResult] = [result_of(v, ledger, matrix, cases, environment) for v in matrix.variants]
+    against = tuple(result_of(v, ledger, matrix, cases, environment) for v in shadows)
     if matrix.reference is not None:
         results = add_speedups(results, matrix.reference.name)
     return Run(
@@ -246,10 +304,11 @@ def assemble(head: RunHead, ledger: Ledger, matrix: Matrix, cases: Sequence[Case
         matrix=matrix,
         environment=environment,
         variants=tuple(results),
-        trials=tuple(ledger.trials.values()),
+        trials=tuple(trial for trial in ledger.trials.values() if not trial.variant.endswith(CONTROL)),
         speed_samples=tuple(ledger.samples),
-        settings=dict(DECODING) | dict(head.settings),
+        settings=dict(DECODING) | dict(head.settings) | ({GROUPS: "; ".join(ledger.groups)} if ledger.groups else {}),
         findings=tuple(ledger.findings.values()),
+        against=against,
     )
 
 

@@ -14,7 +14,7 @@ from suite.engine.preparing import Prepared, Preparer
 from suite.engine.progress import Progress
 from suite.errors import VariantError
 from suite.records import Case, Deadlines, Generation, Variant, Witness
-from suite.worker.messages import Encode, Generate, Generated, Load, Loaded, Measure, Memory, Render
+from suite.worker.messages import Encode, Generate, Generated, Load, Loaded, Measure, Memory, Render, Weigh
 from suite.worker.process import Worker
 
 
@@ -43,9 +43,13 @@ class LiveVariant:
         """Token ids of plain text."""
         return tuple(self.worker.ask(Encode(text=text), self.deadlines.answer_s).ids)
 
-    def generate(self, prompt: Sequence[int], max_new_tokens: int, *, stop_at_end: bool) -> tuple[Generation, Witness]:
-        """One greedy generation after the state was cleared."""
-        request = Generate(prompt=list(prompt), max_new_tokens=max_new_tokens, stop_at_end=stop_at_end)
+    def generate(
+        self, prompt: Sequence[int], max_new_tokens: int, *, stop_at_end: bool, logprobs: bool = False
+    ) -> tuple[Generation, Witness]:
+        """One greedy generation after the state was cleared. `logprobs` asks for those of its tokens, which takes time."""
+        request = Generate(
+            prompt=list(prompt), max_new_tokens=max_new_tokens, stop_at_end=stop_at_end, logprobs=logprobs
+        )
         answer: Generated = self.worker.ask(request, self.deadlines.answer_s)
         generation = Generation(
             token_ids=tuple(answer.token_ids),
@@ -55,9 +59,15 @@ class LiveVariant:
             evaluated_tokens=answer.evaluated_tokens,
             prefill_s=answer.prefill_s,
             token_times_s=tuple(answer.token_times_s),
+            logprobs=_shorten(answer.logprobs),
         )
         witness: dict[str, Any] = dict(answer.witness)
         return generation, Witness(**witness)
+
+    def weigh(self, prompt: Sequence[int], answer: Sequence[int]) -> tuple[float, ...] | None:
+        """Log-probability of each token of `answer` after `prompt`; None when the backend cannot tell."""
+        request = Weigh(prompt=list(prompt), answer=list(answer))
+        return _shorten(self.worker.ask(request, self.deadlines.answer_s).logprobs)
 
     def kv_cache_bytes(self, tokens: int) -> int | None:
         """The computed size of a KV cache for `tokens` tokens, of the types that the options or the weights' type give."""
@@ -71,6 +81,11 @@ class LiveVariant:
         """Memory of the worker now."""
         answer: Memory = self.worker.ask(Measure(), self.deadlines.answer_s)
         return answer
+
+
+def _shorten(logprobs: Sequence[float] | None) -> tuple[float, ...] | None:
+    """Six significant digits: the rest is noise, and there is one for every token of a run."""
+    return None if logprobs is None else tuple(float(f"{value:.6g}") for value in logprobs)
 
 
 def messages_of(prompt: str, system: str | None) -> list[dict[str, str]]:
@@ -88,6 +103,8 @@ class Launcher:
     logs: Path
     """Directory of the workers' standard error, one file a variant."""
     progress: Progress
+    cpus: tuple[int, ...] = ()
+    """The CPUs on which workers run; none leaves that to the system."""
 
     @contextmanager
     def launch(self, variant: Variant, index: int = 0) -> Iterator[LiveVariant]:
@@ -96,7 +113,8 @@ class Launcher:
         Raises Unavailable when the backend or the weights cannot be had, LoadError and its kin when they are broken,
         VariantError when the system refuses a process, a log or a file.
         """
-        backends.require(variant.backend)
+        if variant.python is None:
+            backends.require(variant.backend)
         prepared = self.preparer.prepare(variant)
         self.progress(f"loading {variant.name}")
         with self._start(variant, index) as worker:
@@ -115,7 +133,7 @@ class Launcher:
         log = self.logs / f"{variant.name}.log"
         try:
             self.logs.mkdir(parents=True, exist_ok=True)
-            return Worker(variant.name, log=log, launch=index)
+            return Worker(variant.name, log=log, launch=index, cpus=self.cpus, python=variant.python)
         except OSError as error:
             raise VariantError(
                 f"variants.{variant.name}: its worker could not be started (log {log}): {error}; "

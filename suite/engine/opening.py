@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+import itertools
 import json
 import os
 from collections.abc import Sequence
@@ -12,18 +14,22 @@ from pathlib import Path
 import suite
 from suite import backends, clock
 from suite.cases import load_cases
+from suite.engine.against import make_shadows
 from suite.engine.assembling import RESUMED, Ledger, RunHead, join_journals
-from suite.engine.belongings import own_journals, remove_run
+from suite.engine.belongings import own_journals, own_run_file, remove_run
 from suite.engine.environment import capture_environment
 from suite.engine.launching import Launcher
+from suite.engine.pinning import choose_cpus, threads_of
+from suite.engine.plan import Plan
 from suite.engine.preparing import Preparer
 from suite.engine.progress import Progress
-from suite.engine.session import MatrixSession, Plan
-from suite.errors import CaseFileError, StoreError
+from suite.engine.session import MatrixSession
+from suite.errors import CaseFileError, MatrixFileError, StoreError
+from suite.gate.budget_plan import BudgetItem, merge_budgets, plan_budgets
 from suite.gate.plan import plan_gates
 from suite.gate.policy import merge_policy
 from suite.matrix import load_matrix, select_variants
-from suite.records import Case, Environment, Matrix, Note
+from suite.records import Aspect, Case, Environment, Matrix, Note
 from suite.schema import dump
 from suite.scorers import check_case
 from suite.settings import Settings
@@ -32,6 +38,10 @@ from suite.store.baselines import BaselineStore
 from suite.store.journal import Journal, read_journal
 
 KEY = "key"
+KEY_LINES = 8
+"""Lines at the beginning of a journal among which its key is looked for: it is written right after the machine."""
+QUICK_LAUNCHES = 3
+QUICK_ROUNDS = 2
 XDIST_REASON = "tests run in parallel (xdist); speed needs the machine to itself: run without -n"
 
 
@@ -44,6 +54,8 @@ class Question:
     head: RunHead
     directory: Path
     """Where the run is, or will be, written down."""
+    key: str
+    """Hash of what must be equal for the run to be taken up again."""
     resumed: bool = False
 
 
@@ -52,35 +64,81 @@ def read_question(settings: Settings, *, directory: Path | None = None, parallel
 
     `directory` is given by a controlling process that shares its run. Raises UsageError for anything that is wrong.
     """
-    matrix = load_matrix(settings.matrix_file, added=settings.added, options_of=backends.options_of)
-    matrix = select_variants(matrix, settings.variants)
+    whole = load_matrix(settings.matrix_file, added=settings.added, options_of=backends.options_of)
+    chosen = select_variants(whole, settings.variants)
     cases = load_cases(settings.cases, check=check_case)
     if not cases:
         raise CaseFileError(f"{settings.cases}: no case found; case files are {settings.cases.name}/<domain>/*.toml")
-    policy = merge_policy(matrix.policy, where=str(settings.matrix_file))
     environment = capture_environment()
+    key = key_of(whole, cases, environment, settings)
+    found = _find_run(settings, key) if settings.resume else None
+    plan = _plan(settings, _hold(whole, chosen, found), cases, environment, parallel=parallel)
+    plan = dataclasses.replace(
+        plan,
+        selected=frozenset(variant.name for variant in chosen.variants),
+        shadows=make_shadows(settings.against, chosen.variants) if settings.against else (),
+        finished=found is not None and own_run_file(found) is not None,
+    )
+    _check_baselines(settings, plan.matrix, environment)
+    created = clock.now()
+    run_id = found.name if found else f"{created:%Y-%m-%dT%H-%M-%S}-{_suffix(created.isoformat())}"
+    place = directory or found or settings.report or layout.run_directory(settings.runs, run_id)
+    head = RunHead(
+        id=place.name if directory else run_id,
+        created=created.isoformat(),
+        suite_version=suite.__version__,
+        settings=_describe(settings, plan),
+    )
+    return Question(settings=settings, plan=plan, head=head, directory=place, key=key, resumed=found is not None)
+
+
+def _plan(
+    settings: Settings, matrix: Matrix, cases: tuple[Case, ...], environment: Environment, *, parallel: bool
+) -> Plan:
+    """What may be asked for, before variants are selected."""
+    matrix = make_quick(matrix) if settings.quick else matrix
+    policy = merge_policy(matrix.policy, where=str(settings.matrix_file))
     accelerator = environment.identity["device"] != "cpu"
-    _check_baselines(settings, matrix, environment)
     gates = plan_gates(matrix.scenarios, {case.domain for case in cases}, policy, has_accelerator=accelerator)
-    plan = Plan(
+    if settings.quick and settings.against is None:
+        # Memory grows with the longest scenario: of fewer scenarios it is not what was accepted.
+        gates = tuple(gate for gate in gates if gate.aspect is not Aspect.MEMORY)
+    return Plan(
         matrix=matrix,
         cases=cases,
         policy=policy,
         environment=environment,
         gates=gates,
+        budgets=_plan_budgets(settings, matrix, cases),
         speed_excluded=_excluded(settings, parallel),
+        apart=parallel,
     )
-    created = clock.now()
-    resumable = _find_unfinished(settings, _key(matrix, cases, environment)) if settings.resume else None
-    run_id = resumable.name if resumable else f"{created:%Y-%m-%dT%H-%M-%S}-{_suffix(created.isoformat())}"
-    place = directory or resumable or settings.report or layout.run_directory(settings.runs, run_id)
-    head = RunHead(
-        id=place.name if directory else run_id,
-        created=created.isoformat(),
-        suite_version=suite.__version__,
-        settings=_describe(settings),
-    )
-    return Question(settings=settings, plan=plan, head=head, directory=place, resumed=resumable is not None)
+
+
+def _plan_budgets(settings: Settings, matrix: Matrix, cases: tuple[Case, ...]) -> tuple[BudgetItem, ...]:
+    """The budgets that are tests. Raises MatrixFileError for a wrong one, and for one that has nothing to be held against."""
+    budgets = merge_budgets(matrix.budgets, where=str(settings.matrix_file))
+    items = plan_budgets(budgets, matrix.scenarios, {case.domain for case in cases})
+    if items and matrix.reference is None:
+        raise MatrixFileError(
+            f"{settings.matrix_file}: [budget] holds variants against the reference, and none is marked reference = true"
+        )
+    return items
+
+
+def make_quick(matrix: Matrix) -> Matrix:
+    """The same matrix measured for a pull request: few launches, none added, the first scenario alone."""
+    few = min(QUICK_LAUNCHES, matrix.protocol.launches)
+    rounds = min(QUICK_ROUNDS, matrix.protocol.rounds)
+    protocol = dataclasses.replace(matrix.protocol, launches=few, max_launches=few, rounds=rounds)
+    return dataclasses.replace(matrix, scenarios=matrix.scenarios[:1], protocol=protocol)
+
+
+def _hold(whole: Matrix, chosen: Matrix, found: Path | None) -> Matrix:
+    """The matrix of this run: what was chosen, and what a run that is taken up again has measured already."""
+    measured = {record.variant for record in read_ledger(found).artifacts.values()} if found else set()
+    names = measured | {variant.name for variant in chosen.variants}
+    return dataclasses.replace(whole, variants=tuple(v for v in whole.variants if v.name in names))
 
 
 def _check_baselines(settings: Settings, matrix: Matrix, environment: Environment) -> None:
@@ -110,7 +168,7 @@ def open_session(question: Question, progress: Progress, *, worker: str | None =
     journal = Journal(layout.journal_file(question.directory, worker))
     if not question.resumed:
         journal.append(plan.environment)
-        journal.append(Note(text=KEY, data={KEY: _key(plan.matrix, plan.cases, plan.environment)}))
+        journal.append(Note(text=KEY, data={KEY: question.key}))
     return MatrixSession(plan, launcher, journal, BaselineStore(settings.baselines), ledger)
 
 
@@ -134,32 +192,55 @@ def prepare_directory(question: Question) -> None:
 
 
 def find_resumable(runs: Path, key: str) -> Path | None:
-    """The newest run that was begun with the same question and never finished."""
+    """The newest run, finished or not, that was begun with the same question."""
     if not runs.is_dir():
         return None
     return next((directory for directory in sorted(runs.iterdir(), reverse=True) if is_resumable(directory, key)), None)
 
 
 def is_resumable(directory: Path, key: str) -> bool:
-    """Whether a run lies there that was begun with the same question and never finished."""
-    journals = own_journals(directory)
-    return bool(journals) and not (directory / layout.RUN_FILE).exists() and _key_of(journals[0]) == key
+    """Whether a run lies there that was begun with the same question."""
+    return any(_key_of(journal) == key for journal in own_journals(directory))
 
 
-def _find_unfinished(settings: Settings, key: str) -> Path | None:
+def _find_run(settings: Settings, key: str) -> Path | None:
     if settings.report is None:
         return find_resumable(settings.runs / "runs", key)
     return settings.report if is_resumable(settings.report, key) else None
 
 
 def _key_of(journal: Path) -> str | None:
-    notes = (entry.record for entry in read_journal(journal) if isinstance(entry.record, Note))
-    return next((note.data.get(KEY) for note in notes if note.text == KEY), None)
+    """The key that stands near the beginning: of the many runs that may lie there only one has to be read whole.
+
+    None where there is none, as in a journal that is damaged or of another version: that run is not taken up.
+    """
+    with journal.open("rb") as file:
+        head = list(itertools.islice(file, KEY_LINES))
+    for line in head:
+        try:
+            record = json.loads(line)["record"]
+            if record["text"] == KEY:
+                return str(record["data"][KEY])
+        except (ValueError, KeyError, TypeError):
+            continue
+    return None
 
 
-def _key(matrix: Matrix, cases: Sequence[Case], environment: Environment) -> str:
-    """Hash of everything that must be equal for a run to be continued."""
-    asked = [dump(matrix), [dump(case) for case in cases], dict(environment.identity), suite.__version__]
+def key_of(matrix: Matrix, cases: Sequence[Case], environment: Environment, settings: Settings) -> str:
+    """Hash of everything that must be equal for a run to be continued: what is measured, not how much, nor how judged.
+
+    `matrix` is the whole of it, whatever was selected.
+    """
+    asked = [
+        matrix.model,
+        [dump(variant) for variant in matrix.variants],
+        [dump(scenario) for scenario in matrix.scenarios],
+        [dump(case) for case in cases],
+        dict(environment.identity),
+        suite.__version__,
+        str(settings.against),
+        settings.quick,
+    ]
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 
@@ -174,13 +255,17 @@ def _excluded(settings: Settings, parallel: bool) -> str | None:
     return "only answers were asked for (--matrix-only=answers)" if settings.only == "answers" else None
 
 
-def _describe(settings: Settings) -> dict[str, str]:
+def _describe(settings: Settings, plan: Plan) -> dict[str, str]:
+    pinned = plan.matrix.protocol.pin and plan.speed_excluded is None
     given = {
         "only": settings.only,
         "variants": ",".join(settings.variants),
         "added": ",".join(settings.added),
         "update": settings.update,
+        "against": str(settings.against) if settings.against else None,
+        "quick": "yes" if settings.quick else None,
         "require baselines": "yes" if settings.require_baselines else None,
         "strict": "yes" if settings.strict else None,
+        "cpus": ",".join(map(str, choose_cpus(threads_of(plan.matrix.variants)))) if pinned else None,
     }
     return {name: value for name, value in given.items() if value}

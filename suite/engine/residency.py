@@ -19,26 +19,40 @@ SHARE = 0.7
 """Share of the memory that is free now, which a group may take."""
 
 
-def group_by_memory(variants: Sequence[Variant], protocol: Protocol, preparer: Preparer) -> Iterator[list[Variant]]:
-    """Split `variants` into groups that fit into memory together, in their order.
+def group_by_memory(
+    pairs: Sequence[Sequence[Variant]], protocol: Protocol, preparer: Preparer
+) -> Iterator[list[Variant]]:
+    """Split the variants into groups that fit into memory together, in their order.
 
-    On a machine with an accelerator the smaller of the two memories counts, since any variant may lie in either. Set
-    ``resident`` in the matrix's ``[protocol]`` where this guess is wrong.
+    Each of `pairs` is one variant, or both sides of a duet, which stay together if at all possible. On a machine with an
+    accelerator the smaller of the two memories counts, since any variant may lie in either. Set ``resident`` in the
+    matrix's ``[protocol]`` where this guess is wrong.
     """
-    if protocol.resident == "all" or not variants:
-        yield from [list(variants)] if variants else []
+    if protocol.resident == "all" or not pairs:
+        yield from [[variant for pair in pairs for variant in pair]] if pairs else []
         return
     free = 0.0 if protocol.resident == "one" else _free_bytes() * SHARE
     group: list[Variant] = []
     taken = 0.0
-    for variant in variants:
-        need = _need(variant, preparer)
+    for unit, need in _units(pairs, preparer, free):
         if group and taken + need > free:
             yield group
             group, taken = [], 0.0
-        group.append(variant)
+        group.extend(unit)
         taken += need
     yield group
+
+
+def _units(
+    pairs: Sequence[Sequence[Variant]], preparer: Preparer, free: float
+) -> Iterator[tuple[Sequence[Variant], float]]:
+    """What must not be parted, with its need: a pair, or its sides one by one when they do not fit together."""
+    for pair in pairs:
+        needs = [_need(variant, preparer) for variant in pair]
+        if sum(needs) <= free:
+            yield pair, sum(needs)
+        else:
+            yield from (([variant], need) for variant, need in zip(pair, needs, strict=True))
 
 
 def _free_bytes() -> int:

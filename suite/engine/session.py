@@ -1,344 +1,287 @@
-"""One run: measures what is asked for, once; writes down everything at once; judges when asked.
+"""One run: measures what is asked for, once; writes down everything at once; judges everything together.
 
-The session decides nothing by itself. pytest (or anything else) asks for trials and gates in whatever order it likes.
+pytest (or anything else) says which gates it will ask for, and then asks for trials and gates in whatever order it likes.
+The first gate measures what all of them need, since 5 % of false alarms are shared by everything that a run judges.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
-from suite.backends.base import FOOTPRINT
-from suite.engine.answering import OWN_TEST, Prompts, answer_once, check_same_prompts, make_trial, take_trial
-from suite.engine.assembling import VOIDED, Ledger, describe_loaded, result_of
-from suite.engine.launching import Launcher, LiveVariant
-from suite.engine.timing import SpeedPass, SpeedSink
-from suite.errors import QuantdriftError, StoreError, Unavailable, UsageError, VariantError, VariantInvalid
+from suite.engine.assembling import CONTROL, LOOK, Ledger, result_of
+from suite.engine.control import ask_again, cases_to_control
+from suite.engine.failures import VariantFailed
+from suite.engine.launching import Launcher
+from suite.engine.measuring import Measuring
+from suite.engine.plan import Plan
+from suite.errors import QuantdriftError, StoreError
+from suite.gate.budget_plan import ANSWERS, BudgetItem, find_loss
 from suite.gate.compare import compare
-from suite.gate.judge import judge
+from suite.gate.duet import OldSide
+from suite.gate.judge import judge_all, needs_more
+from suite.gate.loss import losses
 from suite.gate.plan import GateItem
+from suite.gate.testimony import find_silent
+from suite.metrics import add_speedups
 from suite.records import (
     ALL,
     Aspect,
     Case,
     Comparison,
-    Environment,
     Finding,
-    Generation,
-    Matrix,
+    Loss,
     Measurement,
     Note,
-    RenderedPrompts,
-    ResolvedArtifact,
-    Score,
-    ScorerSpec,
-    Tolerance,
-    Trial,
-    TrialStatus,
     Variant,
-    VariantFailure,
     VariantResult,
-    Verdict,
 )
 from suite.store.baselines import BaselineStore
 from suite.store.journal import Journal
 
+__all__ = ["MatrixSession", "Plan", "VariantFailed", "covers"]
 
-class VariantFailed(QuantdriftError):
-    """A variant cannot be measured. `first` is True for the request that found out: the others only repeat it."""
-
-    def __init__(self, failure: VariantFailure, *, first: bool) -> None:
-        super().__init__(failure.reason)
-        self.failure = failure
-        self.first = first
+Gates = Sequence[tuple[Variant, GateItem]]
+"""Gates, each with its variant."""
+Found = dict[tuple[str, GateItem], list[Finding]]
+"""Findings by variant and gate."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What a run may be asked for."""
-
-    matrix: Matrix
-    cases: tuple[Case, ...]
-    policy: Mapping[str, Tolerance]
-    environment: Environment
-    gates: tuple[GateItem, ...]
-    """The gates of every variant."""
-    speed_excluded: str | None = None
-    """Why speed is not measured in this run, e.g. because tests run in parallel; None when it is."""
-
-
-class MatrixSession:
-    """Owns at most one worker outside the speed pass; `close` ends it, and the journal with it."""
+class MatrixSession(Measuring):
+    """Measures, and judges all gates that were selected in one go."""
 
     def __init__(
         self, plan: Plan, launcher: Launcher, journal: Journal, baselines: BaselineStore, ledger: Ledger
     ) -> None:
-        self.plan = plan
-        self.ledger = ledger
-        self._launcher = launcher
-        self._journal = journal
-        self._baselines = baselines
-        self._live: LiveVariant | None = None
-        self._stack = ExitStack()
-        self._prompts: Prompts = {}
-        self._case_ids = frozenset(case.id for case in plan.cases)
-        self._timed: set[str] = set()
-        self._aborted = ""
-        """Why the speed pass broke off."""
-        self._told: set[str] = set()
-        self._recorded: dict[tuple[str, str], str] = {}
-        """Variant and trial of a user's own test → that test."""
-        self._inherited = set(ledger.artifacts)
-        """Variants of which a resumed run holds results that nobody has yet seen to be of the weights that are there now."""
+        super().__init__(plan, launcher, journal, baselines, ledger)
+        self._selected: tuple[tuple[Variant, GateItem], ...] = ()
+        self._judged: Found = {}
+        self._looked_before = frozenset(ledger.looks)
 
-    # ------------------------------------------------------------------------------------------ answers
+    def select(self, gates: Iterable[tuple[Variant, GateItem]]) -> None:
+        """Say which gates will be asked for: they are measured and judged together."""
+        self._selected = tuple(gates)
 
-    def trial(self, variant: Variant, case: Case) -> Trial:
-        """The graded answer of `variant` to `case`: from this run's journal, or else generated now.
+    def findings(self, variant: Variant, item: GateItem) -> tuple[Finding, ...]:
+        """What a gate comes to, after everything that was selected with it was measured.
 
-        Raises VariantFailed.
+        Raises VariantFailed; StoreError for a gate on what is timed, when the speed pass broke off.
         """
-        known = self.ledger.trials.get((variant.name, case.id))
-        if known is not None and variant.name not in self._inherited:
-            return known
-        with self._blame(variant):
-            live = self._open(variant)
-            known = self.ledger.trials.get((variant.name, case.id))
-            if known is not None:
-                return known
-            trial = take_trial(live, case, self._prompts[case.id])
-            self._record(trial)
-            return trial
+        self._raise_failure(variant)
+        if item.aspect is not Aspect.QUALITY:
+            self.check_timed()
+        if (variant.name, item) not in self._judged:
+            self._judge_together(self._asked_with(variant, item))
+            self._raise_failure(variant)
+            if item.aspect is not Aspect.QUALITY:
+                self.check_timed()
+        return tuple(self._judged[variant.name, item])
 
-    def ask(self, variant: Variant, prompt: str, *, max_new_tokens: int, system: str | None = None) -> Generation:
-        """One greedy answer to a prompt of the user's own.
+    def cost(self, variant: Variant, item: BudgetItem) -> Loss | None:
+        """What the variant costs against the reference in the quantity of a budget; both are measured if they were not.
 
-        Raises VariantFailed, or VariantError for a request that failed while the worker lives on.
+        None where this run holds nothing of it. Raises VariantFailed when either of them failed.
         """
-        with self._blame(variant):
-            live = self._open(variant)
-            answer = answer_once(live, live.render_one(prompt, system), max_new_tokens, what="the prompt")
-        if isinstance(answer, VariantError):
-            raise answer
-        return answer
-
-    def claim(self, variant: Variant, trial: str, test: str) -> None:
-        """Reserve the trial ``domain/name`` for one of the user's own tests, which may enter it again.
-
-        Raises UsageError when another test entered it already: one of the two scores would be lost.
-        """
-        owner = self._recorded.setdefault((variant.name, trial), test)
-        if owner != test:
-            raise UsageError(f"'{trial}' was recorded by {owner} already; give record() another name= or domain=")
-
-    def record_own(
-        self, variant: Variant, name: str, *, score: float, domain: str, generation: Generation | None
-    ) -> Trial:
-        """Enter a score that a user's own test gave, as a trial of ``domain/name``.
-
-        Raises UsageError when a case has that id already.
-        """
-        if f"{domain}/{name}" in self._case_ids:
-            raise UsageError(
-                f"'{domain}/{name}' is a case of the matrix; record the score under another domain or name"
-            )
-        case = Case(
-            id=f"{domain}/{name}", domain=domain, version=1, prompt="", target="", scorer=ScorerSpec(name=OWN_TEST),
-            max_new_tokens=len(generation.token_ids) if generation else 0,
-        )  # fmt: skip
-        graded = Score(
-            status=TrialStatus.SCORED,
-            value=score,
-            correct=score >= 1.0,
-            answer=generation.text if generation else None,
-            rule=OWN_TEST,
-        )
-        trial = make_trial(variant.name, case, (), graded, generation)
-        self._record(trial)
-        return trial
-
-    def _open(self, variant: Variant) -> LiveVariant:
-        """The worker for answers: one variant at a time, in the order in which they are asked for."""
-        if self._live is not None and self._live.variant.name == variant.name and self._live.worker.alive:
-            return self._live
-        self._close_live()
-        live = self._stack.enter_context(self._launcher.launch(variant))
-        self._note_artifact(live)
-        prompts = live.render(self.plan.cases)
-        for other, ids in self.ledger.prompts.items():
-            if other != variant.name and other not in self._inherited:
-                check_same_prompts(prompts, ids, other=other)
-        self._record(RenderedPrompts(variant=variant.name, ids=prompts))
-        self._live, self._prompts = live, prompts
-        return live
-
-    def _close_live(self) -> None:
-        self._live = None
-        self._stack.close()
-
-    def _note_artifact(self, live: LiveVariant) -> None:
-        name = live.variant.name
-        known = self.ledger.artifacts.get(name)
-        if known is not None and name not in self._inherited:
-            return
-        footprint = live.loaded.facts.get(FOOTPRINT)
-        artifact = describe_loaded(live.prepared.artifact, int(footprint) if footprint else None)
-        facts = {key: value for key, value in live.loaded.facts.items() if key != FOOTPRINT}
-        now = ResolvedArtifact(variant=name, artifact=artifact, suspects={**live.prepared.tokenizer, **facts})
-        self._inherited.discard(name)
-        if known is not None and not self._void_changed(known, now):
-            return
-        self._record(now)
-
-    def _void_changed(self, known: ResolvedArtifact, now: ResolvedArtifact) -> bool:
-        """Void what a resumed run holds of a variant when it was measured with other weights or libraries."""
-        changed = changes_between(known, now)
-        if not changed:
-            return False
-        self._journal.append(Note(text=VOIDED, data={"variant": now.variant, "changed": ", ".join(changed)}))
-        self.ledger.void(now.variant)
-        self._launcher.progress(
-            f"{now.variant} is measured anew: since the run was interrupted, {', '.join(changed)} changed"
-        )
-        return True
-
-    # ------------------------------------------------------------------------------------------ speed
-
-    def time_variants(self, variants: Sequence[Variant]) -> None:
-        """The speed pass over `variants` that have not been timed in this run. Failures are entered, not raised.
-
-        Raises StoreError when the journal takes no more, and again whenever it is asked for anything after that.
-        """
-        if self._aborted:
-            raise StoreError(f"the speed pass broke off, and its part is not judged as the whole: {self._aborted}")
-        self._confirm(variants)
-        names = {v.name for v in variants} - self._timed - self.ledger.failures.keys()
-        todo = [variant for variant in variants if variant.name in names]
-        self._timed |= names
-        if not todo:
-            return
-        self._close_live()
-        sink = SpeedSink(
-            sample=self._record,
-            launch=self._record,
-            failure=self._enter_failure,
-            opened=self._note_artifact,
-        )
-        done = {variant.name: self.ledger.launches_of(variant.name) for variant in todo}
-        self._aborted = "the first gate that failed says why"  # until the pass is through, whatever ends it
-        try:
-            SpeedPass(self.plan.matrix, self._launcher, sink).run(todo, done)
-        except StoreError as fault:
-            self._aborted = str(fault)
-            raise
-        self._aborted = ""
-
-    def _confirm(self, variants: Sequence[Variant]) -> None:
-        """Load each variant of which a resumed run holds results, to see whether they are of the same weights."""
-        for variant in variants:
-            if variant.name in self._inherited and variant.name not in self.ledger.failures:
-                try:
-                    self._open(variant)
-                except StoreError:
-                    raise
-                except QuantdriftError as fault:
-                    self._enter_failure(variant, fault)
-
-    # ------------------------------------------------------------------------------------------ gates
-
-    def findings(self, variant: Variant, item: GateItem, timed_together: Sequence[Variant]) -> tuple[Finding, ...]:
-        """Measure what the gate needs, compare and judge; `timed_together` share the speed pass. Raises VariantFailed."""
-        self._measure(variant, item, timed_together)
-        failure = self.ledger.failures.get(variant.name)
-        if failure is not None:
-            raise VariantFailed(failure, first=self._is_news(failure))
-        return self._judge([found for found in self._compare(variant) if covers(item, found)])
+        reference = self.plan.matrix.reference
+        if reference is None:
+            return None
+        pair = (reference, variant)
+        if item.metric in ANSWERS:
+            for side in pair:
+                for case in self.plan.cases:
+                    self.trial(side, case)
+        elif self.plan.speed_excluded is None:
+            self.time_variants(pair)
+        for side in pair:
+            self._raise_failure(side)
+        base, mine = add_speedups([self._result_of(side) for side in pair], reference.name)
+        answers = [*self._trials_of(reference), *self._trials_of(variant)]
+        return find_loss(losses(mine, answers, base, answers, self.plan.matrix.budgets), variant.name, item)
 
     def settle(self) -> None:
         """Judge what has no gate of its own and was measured all the same: it informs, and fails nothing."""
         if self._aborted:
             return
         gated = {(item.metric, item.scope) for item in self.plan.gates}
+        known = {(f.variant, f.metric, f.scope) for found in self._judged.values() for f in found}
         for variant in self.plan.matrix.variants:
             if variant.name not in self.ledger.failures and self.ledger.launches_of(variant.name):
                 found = [c for c in self._compare(variant) if (c.metric, c.scope) not in gated and c.unresolved is None]
-                self._judge([c for c in found if (variant.name, c.metric, c.scope) not in self.ledger.findings])
+                rest = [c for c in found if (c.variant, c.metric, c.scope) not in known]
+                for finding in judge_all(rest, self.plan.policy):
+                    self._record(finding)
 
-    def _measure(self, variant: Variant, item: GateItem, timed_together: Sequence[Variant]) -> None:
-        if item.aspect is Aspect.QUALITY:
-            for case in self.plan.cases:
-                if item.scope in (ALL, case.domain):
-                    self.trial(variant, case)
-        elif self.plan.speed_excluded is None:
-            self.time_variants(timed_together)
+    # ------------------------------------------------------------------------------------------ together
+
+    def _asked_with(self, variant: Variant, item: GateItem) -> Gates:
+        """The gates that are judged in one go with this one."""
+        if (variant, item) not in self._selected:
+            return ((variant, item),)
+        return [(v, i) for v, i in self._selected if not self.plan.apart or v.name == variant.name]
+
+    def _judge_together(self, gates: Gates) -> None:
+        self._answer(gates)
+        try:
+            found = self._time_and_judge(gates)
+        except StoreError:
+            if not self._aborted:
+                raise
+            found = self._judge([(v, item) for v, item in gates if item.aspect is Aspect.QUALITY])
+        for findings in found.values():
+            for finding in findings:
+                self._record(finding)
+        self._judged.update(found)
+
+    def _time_and_judge(self, gates: Gates) -> Found:
+        """Measure the launches of the protocol and judge; measure more of what is undecided, and judge again."""
+        timed = [] if self.plan.speed_excluded else _variants_of(gates, quality=False)
+        if timed and not self._aborted:
+            self.time_variants(timed)
+        found = self._judge(gates)
+        upto = self._launches_to_add(timed, found)
+        if not upto:
+            return found
+        self.time_variants([variant for variant in timed if variant.name in upto], upto)
+        return self._judge(gates)
+
+    def _launches_to_add(self, timed: Sequence[Variant], found: Found) -> dict[str, int]:
+        """Variant → the launches that it gets in all, for those of which a gate on speed is undecided."""
+        undecided = {
+            name
+            for (name, item), findings in found.items()
+            if item.aspect is not Aspect.QUALITY and any(needs_more(finding) for finding in findings)
+        }
+        done = {v.name: self.ledger.launches_of(v.name) for v in timed if v.name in undecided}
+        goals = {name: self._most_launches(name, count) for name, count in done.items()}
+        return {name: goal for name, goal in goals.items() if goal > done[name]}
+
+    def _most_launches(self, variant: str, done: int) -> int:
+        """Up to the protocol's limit; each time that a finished run is taken up again, as many as it began with."""
+        protocol = self.plan.matrix.protocol
+        if self.plan.finished and variant in self._looked_before:
+            return done + protocol.launches
+        return max(protocol.max_launches, protocol.launches)
+
+    # ------------------------------------------------------------------------------------------ answers
+
+    def _answer(self, gates: Gates) -> None:
+        """Ask all that the gates on answers need, of both sides of a duet, and of the control what has changed."""
+        for variant in _variants_of(gates, quality=True):
+            scopes = {item.scope for v, item in gates if v.name == variant.name and item.aspect is Aspect.QUALITY}
+            cases = [case for case in self.plan.cases if scopes & {ALL, case.domain}]
+            shadow = self.plan.shadow_of(variant.name)
+            if self._ask_all(variant, cases):
+                if shadow is not None:
+                    self._ask_all(shadow, cases)
+                if self._weigh(variant):
+                    self._control(variant)
+
+    def _ask_all(self, variant: Variant, cases: Sequence[Case]) -> bool:
+        """Whether all were asked; a failure is entered, and told by the variant's own items."""
+        try:
+            for case in cases:
+                self.trial(variant, case)
+        except VariantFailed as failed:
+            if failed.first:
+                self._told.discard(variant.name)
+            return False
+        return True
+
+    def _weigh(self, variant: Variant) -> bool:
+        """Whether nothing failed; a failure is told by the variant's own items."""
+        try:
+            self.weigh_rest(variant)
+        except VariantFailed as failed:
+            if failed.first:
+                self._told.discard(variant.name)
+            return False
+        return True
+
+    def _control(self, variant: Variant) -> None:
+        """Ask again what is graded otherwise than before. A control that fails silences nobody."""
+        old = self._old_side(variant)
+        baseline = self._read_baselines(variant).quality
+        wanted = cases_to_control(self._trials_of(variant), baseline, None if old is None else old.trials)
+        known = {trial.case for trial in self.ledger.trials_of(variant.name + CONTROL)}
+        cases = [case for case in self.plan.cases if case.id in wanted and case.id not in known]
+        if not cases:
+            return
+        self._close_live()
+        try:
+            for trial in ask_again(self._launcher, variant, cases):
+                self._record(trial)
+        except StoreError:
+            raise
+        except QuantdriftError as fault:
+            self._journal.append(Note(text="control failed", data={"variant": variant.name, "reason": str(fault)}))
+
+    # ------------------------------------------------------------------------------------------ judging
+
+    def _judge(self, gates: Gates) -> Found:
+        """Judge the gates of all variants that did not fail, as one family, and count the look at what was timed."""
+        alive = [(v, item) for v, item in gates if v.name not in self.ledger.failures]
+        compared = {variant.name: self._compare(variant) for variant in _variants_of(alive)}
+        chosen = [(v.name, item, c) for v, item in alive for c in compared[v.name] if covers(item, c)]
+        self._count_looks({name for name, item, c in chosen if _is_look(item, c)})
+        found: Found = {(v.name, item): [] for v, item in alive}
+        judged = judge_all([c for _, _, c in chosen], self.plan.policy)
+        for (name, item, _), finding in zip(chosen, judged, strict=True):
+            found[name, item].append(finding)
+        return found
+
+    def _count_looks(self, variants: Iterable[str]) -> None:
+        for name in sorted(variants):
+            if self.ledger.is_newer_than_its_looks(name):
+                launches = self.ledger.launches_of(name)
+                self._record(Note(text=LOOK, data={"variant": name, "launches": str(launches)}))
 
     def _compare(self, variant: Variant) -> tuple[Comparison, ...]:
         plan = self.plan
-        result = result_of(variant, self.ledger, plan.matrix, plan.cases, plan.environment)
-        if plan.speed_excluded:
-            result = without_speed(result, plan)
-        own = {case.id for case in plan.cases}
-        trials = [t for (name, case), t in self.ledger.trials.items() if name == variant.name and case in own]
-        stored = self._baselines.read(plan.matrix.model, variant.name, plan.environment.machine)
-        return compare(result, trials, stored, plan.environment, planned=plan.gates)
+        result = self._result_of(variant)
+        looks = self.ledger.looks_of(variant.name) + self.ledger.is_newer_than_its_looks(variant.name)
+        trials = self._trials_of(variant)
+        return compare(
+            without_speed(result, plan) if plan.speed_excluded else result,
+            trials,
+            self._read_baselines(variant),
+            plan.environment,
+            planned=plan.gates,
+            samples=self.ledger.samples_of(variant.name),
+            old=self._old_side(variant),
+            looks=max(looks, 1),
+            silent=find_silent(trials, self.ledger.trials_of(variant.name + CONTROL)),
+        )
 
-    def _judge(self, comparisons: Sequence[Comparison]) -> tuple[Finding, ...]:
-        found = tuple(judge(comparison, self.plan.policy) for comparison in comparisons)
-        for finding in found:
-            self._record(finding)
-        return found
+    def _old_side(self, variant: Variant) -> OldSide | None:
+        shadow = self.plan.shadow_of(variant.name)
+        if shadow is None:
+            return None
+        return OldSide(
+            result=self._result_of(shadow),
+            samples=self.ledger.samples_of(shadow.name),
+            trials=self._trials_of(shadow),
+            described=shadow.python or shadow.source,
+        )
 
-    def _is_news(self, failure: VariantFailure) -> bool:
-        """Whether this failure is told for the first time."""
-        if failure.variant in self._told:
-            return False
-        self._told.add(failure.variant)
-        return True
+    def _result_of(self, variant: Variant) -> VariantResult:
+        plan = self.plan
+        return result_of(variant, self.ledger, plan.matrix, plan.cases, plan.environment)
 
-    # ------------------------------------------------------------------------------------------ failures, the end
-
-    @contextmanager
-    def _blame(self, variant: Variant) -> Iterator[None]:
-        """Turn what goes wrong with a variant into its failure."""
-        known = self.ledger.failures.get(variant.name)
-        if known is not None:
-            raise VariantFailed(known, first=self._is_news(known))
-        try:
-            yield
-        except (VariantFailed, StoreError):
-            raise  # a full disk is no fault of the variant
-        except QuantdriftError as fault:
-            if self._live is not None and self._live.variant.name == variant.name:
-                self._close_live()
-            self._enter_failure(variant, fault)
-            failure = self.ledger.failures[variant.name]
-            raise VariantFailed(failure, first=self._is_news(failure)) from fault
-
-    def _enter_failure(self, variant: Variant, fault: QuantdriftError) -> None:
-        reason, _, detail = str(fault).partition("\n")
-        self._record(VariantFailure(variant=variant.name, verdict=verdict_of(fault), reason=reason, detail=detail))
-
-    def _record(self, record: object) -> None:
-        """Write it down at once, then use it."""
-        self._journal.append(record)
-        self.ledger.add(record)
-
-    def close(self) -> None:
-        """End the workers and the journal."""
-        self._close_live()
-        self._journal.close()
+    def _raise_failure(self, variant: Variant) -> None:
+        failure = self.ledger.failures.get(variant.name)
+        if failure is not None:
+            raise VariantFailed(failure, first=self._is_news(failure))
 
 
-def changes_between(known: ResolvedArtifact, now: ResolvedArtifact) -> list[str]:
-    """What differs in the files' hashes and in what may be to blame, by name. No files is a fact like any other."""
-    old, new = (
-        {f"sha256 of {file.name}": file.sha256 for file in (resolved.artifact.files if resolved.artifact else ())}
-        | dict(resolved.suspects)
-        for resolved in (known, now)
-    )
-    return sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
+def _variants_of(gates: Gates, *, quality: bool | None = None) -> list[Variant]:
+    """The variants of the gates, each once, in their order; only of gates on answers, or only of others."""
+    wanted = [v for v, item in gates if quality is None or (item.aspect is Aspect.QUALITY) == quality]
+    return list({variant.name: variant for variant in wanted}.values())
+
+
+def _is_look(item: GateItem, comparison: Comparison) -> bool:
+    """Whether judging it spends a level: it is timed, and there is something to compare it with."""
+    return item.aspect is Aspect.SPEED and comparison.unresolved is None
 
 
 def covers(item: GateItem, comparison: Comparison) -> bool:
@@ -356,14 +299,3 @@ def without_speed(result: VariantResult, plan: Plan) -> VariantResult:
         if item.aspect is not Aspect.QUALITY
     )
     return dataclasses.replace(result, measurements=(*result.measurements, *missing))
-
-
-def verdict_of(fault: QuantdriftError) -> Verdict:
-    """What a failure says about the variant."""
-    match fault:
-        case Unavailable():
-            return Verdict.NOT_MEASURED
-        case VariantInvalid():
-            return Verdict.INVALID
-        case _:
-            return Verdict.ERROR

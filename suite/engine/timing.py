@@ -1,4 +1,4 @@
-"""The speed pass: fresh launches, scenarios of fixed token counts, variants interleaved round by round."""
+"""The speed pass: fresh launches, scenarios of fixed token counts, variants interleaved slice by slice."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from suite.engine.launching import Launcher, LiveVariant
+from suite.engine.lineup import in_turn, pair_up
 from suite.engine.passage import PASSAGE, scenario_prompt
+from suite.engine.pinning import choose_cpus, threads_of
 from suite.engine.residency import group_by_memory
+from suite.engine.sampling import device_of, judge_sample
+from suite.engine.warming import warm_up
 from suite.engine.yardstick import YardstickKernel, summarize
 from suite.errors import QuantdriftError, StoreError, VariantInvalid
-from suite.records import Launch, Matrix, Protocol, SampleStatus, Scenario, SpeedSample, Variant, Witness, Yardstick
+from suite.records import Launch, Matrix, SampleStatus, Scenario, SpeedSample, Variant, Witness, Yardstick
+from suite.worker.affinity import on_cpus
 
-BUSY_SHARE = 0.9
-"""Where the system tells no pressure: a CPU backend that got the CPU for less than this share of the wall time waited."""
 COLD_TOKENS = 2
 """New tokens of the very first request after a load."""
 
@@ -30,10 +33,15 @@ class SpeedSink:
     """A variant failed; the pass goes on without it."""
     opened: Callable[[LiveVariant], None]
     """A launch succeeded."""
+    parted: Callable[[Sequence[Sequence[Variant]]], None] | None = None
+    """The variants did not fit into memory together, but in these groups."""
 
 
 class SpeedPass:
-    """Measures the variants of a matrix. Launches that were delivered earlier (a resumed run) are not repeated."""
+    """Measures the variants of a matrix, each old side of a duet next to its variant.
+
+    Launches that were delivered earlier (a resumed run) are not repeated.
+    """
 
     def __init__(self, matrix: Matrix, launcher: Launcher, sink: SpeedSink) -> None:
         self._matrix = matrix
@@ -43,29 +51,40 @@ class SpeedPass:
         self._passage: tuple[str, tuple[int, ...]] | None = None
         self._kernel = YardstickKernel()
 
-    def run(self, variants: Sequence[Variant], done: Mapping[str, int]) -> None:
-        """Measure `variants`; `done` is the number of launches that each already has."""
-        for index in range(self._matrix.protocol.launches):
-            pending = [v for v in variants if done.get(v.name, 0) <= index and v.name not in self._failed]
-            for group in group_by_memory(pending, self._matrix.protocol, self._launcher.preparer):
-                self._measure_launch(group, index)
+    def run(self, variants: Sequence[Variant], done: Mapping[str, int], upto: int | Mapping[str, int]) -> None:
+        """Measure `variants` until each has `upto` launches; `done` is the number that each already has.
 
-    def _measure_launch(self, group: Sequence[Variant], index: int) -> None:
+        Under ``pin`` all workers of the pass, and the yardstick, run on the same CPUs.
+        """
+        cpus = choose_cpus(threads_of(variants)) if self._matrix.protocol.pin and variants else ()
+        self._launcher = dataclasses.replace(self._launcher, cpus=cpus)
+        wanted = {variant.name: upto if isinstance(upto, int) else upto.get(variant.name, 0) for variant in variants}
+        for index in range(max(wanted.values(), default=0)):
+            pending = [v for v in variants if done.get(v.name, 0) <= index < wanted[v.name] and not self._is_out(v)]
+            groups = list(group_by_memory(pair_up(pending, index), self._matrix.protocol, self._launcher.preparer))
+            if len(groups) > 1 and self._sink.parted is not None:
+                self._sink.parted(groups)
+            for group in groups:
+                self._measure_launch(group, index, max(wanted.values()))
+
+    def _is_out(self, variant: Variant) -> bool:
+        """Whether it failed, or is the old side of one that did: there is nothing left to compare it with."""
+        return variant.name in self._failed or variant.old_of in self._failed
+
+    def _measure_launch(self, group: Sequence[Variant], index: int, upto: int) -> None:
         """One launch of every variant in `group`, all in memory at once."""
-        protocol = self._matrix.protocol
+        rounds = self._matrix.protocol.rounds
         with ExitStack() as stack:
             lives = [live for v in group if (live := self._open(stack, v, index)) is not None]
+            for live in sorted(
+                lives, key=lambda live: live.variant.old_of is not None
+            ):  # the new side sets the passage
+                self._check_passage(live)
             colds = {live.variant.name: cold for live in lives if (cold := self._warm(live)) is not None}
             readings: dict[str, list[Yardstick]] = {live.variant.name: [] for live in lives}
-            for turn in range(protocol.rounds):
-                self._launcher.progress(
-                    f"speed: launch {index + 1} of {protocol.launches}, round {turn + 1} of {protocol.rounds}"
-                )
-                order = lives if turn % 2 == 0 else lives[::-1]  # ABBA: a linear drift of the machine cancels out
-                for live in order:
-                    if not live.loaded.simulated:
-                        readings[live.variant.name].append(self._kernel.read())
-                    self._take_round(live, index, turn)
+            for turn in range(rounds):
+                self._launcher.progress(f"speed: launch {index + 1} of {upto}, round {turn + 1} of {rounds}")
+                self._take_round(lives, index, turn, readings)
             for live in lives:
                 name = live.variant.name
                 if name in colds:
@@ -75,22 +94,22 @@ class SpeedPass:
         with self._guard(variant):
             live = stack.enter_context(self._launcher.launch(variant, index))
             self._sink.opened(live)
-            self._check_passage(live)
             return live
         return None
 
     def _check_passage(self, live: LiveVariant) -> None:
         """Every variant times the same token ids."""
-        ids = live.encode(PASSAGE)
-        if not ids:
-            raise VariantInvalid("the passage that scenarios prefill has no token ids: the tokenizer does not work")
-        if self._passage is None:
-            self._passage = (live.variant.name, ids)
-        elif ids != self._passage[1]:
-            raise VariantInvalid(
-                f"the passage that scenarios prefill has other token ids than with '{self._passage[0]}' "
-                f"({len(ids)} and {len(self._passage[1])} tokens): speeds would be of different work"
-            )
+        with self._guard(live.variant):
+            ids = live.encode(PASSAGE)
+            if not ids:
+                raise VariantInvalid("the passage that scenarios prefill has no token ids: the tokenizer does not work")
+            if self._passage is None:
+                self._passage = (live.variant.name, ids)
+            elif ids != self._passage[1]:
+                raise VariantInvalid(
+                    f"the passage that scenarios prefill has other token ids than with '{self._passage[0]}' "
+                    f"({len(ids)} and {len(self._passage[1])} tokens): speeds would be of different work"
+                )
 
     def _prompt(self, scenario: Scenario, turn: int) -> tuple[int, ...]:
         if self._passage is None:
@@ -98,26 +117,41 @@ class SpeedPass:
         return scenario_prompt(self._passage[1], scenario.prompt_tokens, turn)
 
     def _warm(self, live: LiveVariant) -> tuple[float | None, int, Witness] | None:
-        """The cold request, then untimed samples of each scenario. None when the variant failed."""
+        """The cold request, then untimed samples until decoding is steady. None when the variant failed."""
+        if self._is_out(live.variant) or self._passage is None:
+            return None
         with self._guard(live.variant):
             first = self._matrix.scenarios[0]
             cold, witness = live.generate(self._prompt(first, -1), COLD_TOKENS, stop_at_end=False)
-            for scenario in self._matrix.scenarios:
-                for turn in range(self._matrix.protocol.warmup):
-                    live.generate(self._prompt(scenario, -2 - turn), scenario.new_tokens, stop_at_end=False)
+            warm_up(live, self._matrix, self._passage[1])
             return cold.ttft_s, cold.prompt_tokens, witness
         return None
 
-    def _take_round(self, live: LiveVariant, index: int, turn: int) -> None:
+    def _take_round(
+        self, lives: Sequence[LiveVariant], index: int, turn: int, readings: Mapping[str, list[Yardstick]]
+    ) -> None:
+        """Each scenario once in each variant; one scenario after the other, so that old and new slices are adjacent."""
         for scenario in self._matrix.scenarios:
-            if live.variant.name in self._failed:
-                return
-            with self._guard(live.variant):
-                for _attempt in range(1 + self._matrix.protocol.retries):
-                    sample = self._take_sample(live, scenario, index, turn)
-                    self._sink.sample(sample)
-                    if sample.status is SampleStatus.CLEAN:
-                        break
+            for live in in_turn(lives, turn):
+                if self._is_out(live.variant):
+                    continue
+                if scenario is self._matrix.scenarios[0] and not live.loaded.simulated:
+                    readings[live.variant.name].append(self._read_yardstick())
+                self._take_clean(live, scenario, index, turn)
+
+    def _read_yardstick(self) -> Yardstick:
+        """Where the workers run, too."""
+        with on_cpus(self._launcher.cpus[:1]):
+            return self._kernel.read()
+
+    def _take_clean(self, live: LiveVariant, scenario: Scenario, index: int, turn: int) -> None:
+        """One sample, and again while it is contended or rejected, as often as the protocol allows. All are kept."""
+        with self._guard(live.variant):
+            for _attempt in range(1 + self._matrix.protocol.retries):
+                sample = self._take_sample(live, scenario, index, turn)
+                self._sink.sample(sample)
+                if sample.status is SampleStatus.CLEAN:
+                    break
 
     def _take_sample(self, live: LiveVariant, scenario: Scenario, index: int, turn: int) -> SpeedSample:
         prompt = self._prompt(scenario, index * self._matrix.protocol.rounds + turn)
@@ -141,7 +175,7 @@ class SpeedPass:
     def _finish(
         self, live: LiveVariant, index: int, cold: tuple[float | None, int, Witness], yardstick: Yardstick | None
     ) -> None:
-        if live.variant.name in self._failed:
+        if self._is_out(live.variant):
             return
         with self._guard(live.variant):
             memory = live.memory()
@@ -174,45 +208,3 @@ class SpeedPass:
         except QuantdriftError as fault:
             self._failed.add(variant.name)
             self._sink.failure(variant, fault)
-
-
-def device_of(facts: Mapping[str, str]) -> str:
-    """What a backend says that it runs on. llama.cpp names no device, only that its build can give work to a GPU."""
-    return facts.get("device", "gpu" if facts.get("gpu_offload") == "True" else "cpu")
-
-
-def judge_sample(
-    sample: SpeedSample, scenario: Scenario, protocol: Protocol, *, device: str = "cpu"
-) -> tuple[SampleStatus, str | None]:
-    """Whether a sample may be used, and if not, why. `device` is what the backend says that it runs on."""
-    if sample.evaluated_tokens != sample.prompt_tokens:
-        return (
-            SampleStatus.REJECTED,
-            f"{sample.evaluated_tokens} of {sample.prompt_tokens} prompt tokens were evaluated",
-        )
-    if sample.new_tokens != scenario.new_tokens:
-        return SampleStatus.REJECTED, f"{sample.new_tokens} of {scenario.new_tokens} tokens were generated"
-    pressure = sample.witness.pressure
-    if pressure is not None and pressure > protocol.max_pressure:
-        return (
-            SampleStatus.CONTENDED,
-            f"another process waited for a CPU {pressure:.0%} of the time (limit {protocol.max_pressure:.0%})",
-        )
-    if pressure is None and device == "cpu":
-        return _judge_cpu_time(sample.witness)
-    return SampleStatus.CLEAN, None
-
-
-def _judge_cpu_time(witness: Witness) -> tuple[SampleStatus, str | None]:
-    """The witness where the system tells no pressure (not Linux, or PSI is off): the worker's own CPU time.
-
-    One thread at least computes all the time. More cannot be asked: libraries run parts of a step on one thread only.
-    """
-    is_simulated = witness.involuntary_switches is None
-    if is_simulated or witness.cpu_s >= BUSY_SHARE * witness.wall_s:
-        return SampleStatus.CLEAN, None
-    return (
-        SampleStatus.CONTENDED,
-        f"the worker had a CPU for {witness.cpu_s / witness.wall_s:.0%} of the time only (limit {BUSY_SHARE:.0%}; "
-        "told by its CPU time, for this system tells no CPU pressure)",
-    )

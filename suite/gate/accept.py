@@ -5,6 +5,8 @@ What did not drift keeps its accepted value exactly, so that refreshing an uncha
 
 from __future__ import annotations
 
+import dataclasses
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +19,7 @@ from suite.records import (
     Baselines,
     Finding,
     Gate,
+    Protocol,
     Provenance,
     QualityBaseline,
     Run,
@@ -26,6 +29,9 @@ from suite.records import (
     VariantResult,
     Verdict,
 )
+
+MIN_LAUNCHES = 3
+"""Launches behind every speed that is accepted: two say next to nothing about how launches vary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +71,9 @@ def accept(
 
     `baselines` holds what is stored, by variant; `cases` the ids of the full set. Refused, with a reason each: an update
     without a reason; a variant with a failure, without all cases, or with an answer that ended in an error; speed of
-    which a scenario is missing or has no clean samples; new speed from a run whose quality or other speed regressed.
+    which a scenario is missing, has no clean samples or fewer than `MIN_LAUNCHES` launches; speed from a disturbed
+    machine, unless the mode is ``all`` (the flags are then stored with it); speed from a run whose quality regressed,
+    unless that is accepted with it; new speed from a run of which other speed regressed.
     """
     writes: list[QualityBaseline | SpeedBaseline] = []
     refusals: list[Refusal] = []
@@ -74,31 +82,61 @@ def accept(
         own = tuple(finding for finding in findings if finding.variant == name)
         trials = tuple(trial for trial in run.trials if trial.variant == name)
         stored = baselines.get(name, Baselines())
-        provenance = Provenance(
-            accepted=request.accepted,
-            reason=request.reason.strip(),
-            run=run.id,
-            commit=request.commit,
-            launches=len(result.launches),
-        )
         if reason := _refuse_variant(result, trials, cases, request):
             refusals += [Refusal(name, Aspect.QUALITY, reason), Refusal(name, Aspect.SPEED, reason)]
             continue
+        provenance = _provenance(run, result, own, request)
         update = Update(run=run, result=result, trials=trials, findings=own, mode=request.mode, provenance=provenance)
-        if reason := _refuse_replacing(stored.quality, quality_identity(result), request):
-            refusals.append(Refusal(name, Aspect.QUALITY, reason))
-        elif quality := refresh_quality(update, stored.quality):
-            writes.append(quality)
-        identity = speed_identity(result, run.environment)
-        reason = _refuse_speed(run, result, own, request.mode) or _refuse_replacing(stored.speed, identity, request)
-        if reason:
-            refusals.append(Refusal(name, Aspect.SPEED, reason))
-        elif speed := refresh_speed(update, stored.speed):
-            if reason := _refuse_slower(speed, stored.speed, own, request.mode):
-                refusals.append(Refusal(name, Aspect.SPEED, reason))
-            else:
-                writes.append(speed)
+        quality = _take_quality(update, stored.quality)
+        speed = _take_speed(update, stored.speed, takes_quality=isinstance(quality, QualityBaseline))
+        refusals += [found for found in (quality, speed) if isinstance(found, Refusal)]
+        writes += [found for found in (quality, speed) if found is not None and not isinstance(found, Refusal)]
     return Acceptance(tuple(writes), tuple(refusals))
+
+
+def _provenance(run: Run, result: VariantResult, findings: Sequence[Finding], request: Request) -> Provenance:
+    gates = Counter(finding.verdict.value for finding in findings if finding.gate is not Gate.INFO)
+    return Provenance(
+        accepted=request.accepted,
+        reason=request.reason.strip(),
+        run=run.id,
+        commit=request.commit,
+        launches=len(result.launches),
+        gates=dict(sorted(gates.items())),
+    )
+
+
+def _take_quality(update: Update, old: QualityBaseline | None) -> QualityBaseline | Refusal | None:
+    """The quality baseline to write, or why not; None when nothing would change."""
+    if reason := _refuse_replacing(old, quality_identity(update.result), update.mode):
+        return Refusal(update.result.variant.name, Aspect.QUALITY, reason)
+    return refresh_quality(update, old)
+
+
+def _take_speed(update: Update, old: SpeedBaseline | None, *, takes_quality: bool) -> SpeedBaseline | Refusal | None:
+    """The speed baseline to write, or why not; None when nothing would change."""
+    run, result, findings, mode = update.run, update.result, update.findings, update.mode
+    flags = _flags(findings)
+    flagged = dataclasses.replace(update, provenance=dataclasses.replace(update.provenance, flags=flags))
+    reason = (
+        _refuse_unmeasured(run, result)
+        or _refuse_lost_quality(findings, mode, takes_quality)
+        or _refuse_replacing(old, speed_identity(result, run.environment), mode)
+    )
+    speed = None if reason else refresh_speed(flagged, old)
+    if speed is not None and takes_speed(speed.metrics, old.metrics if old else {}):
+        reason = (
+            _refuse_few_launches(result, run.matrix.protocol)
+            or _refuse_flagged(flags, mode)
+            or (_refuse_slower(findings, mode) if old else None)
+        )
+    return Refusal(result.variant.name, Aspect.SPEED, reason) if reason else speed
+
+
+def _flags(findings: Sequence[Finding]) -> tuple[str, ...]:
+    """What was not as it should be while speed was measured, each once."""
+    speed = (finding.comparison for finding in findings if finding.comparison.aspect is Aspect.SPEED)
+    return tuple(dict.fromkeys(flag for comparison in speed for flag in comparison.flags))
 
 
 def _refuse_variant(
@@ -119,14 +157,15 @@ def _refuse_variant(
 
 
 def _refuse_replacing(
-    old: QualityBaseline | SpeedBaseline | None, identity: Mapping[str, str], request: Request
+    old: QualityBaseline | SpeedBaseline | None, identity: Mapping[str, str], mode: Mode
 ) -> str | None:
-    if old is None or request.mode != "new" or not (changed := describe_differences(old.identity, identity)):
+    if old is None or mode != "new" or not (changed := describe_differences(old.identity, identity)):
         return None
     return f"what is stored answers another question ({_listed(changed)}); replace it with --matrix-update=changed"
 
 
-def _refuse_speed(run: Run, result: VariantResult, findings: Sequence[Finding], mode: Mode) -> str | None:
+def _refuse_unmeasured(run: Run, result: VariantResult) -> str | None:
+    """Speed and memory come from one session: without clean samples of every scenario, nothing is taken."""
     speed = [m for m in result.measurements if m.metric in SPECS and SPECS[m.metric].aspect is not Aspect.QUALITY]
     contended = sorted({m.scope for m in speed if m.status == "contended" and m.metric not in NOT_COMPARED})
     if contended:
@@ -135,26 +174,50 @@ def _refuse_speed(run: Run, result: VariantResult, findings: Sequence[Finding], 
     missing = [scenario.name for scenario in run.matrix.scenarios if scenario.name not in measured]
     if missing:
         return f"the run is partial, no speed was measured in {_listed(missing)}"
-    lost = [f for f in findings if f.comparison.aspect is Aspect.QUALITY and f.verdict is Verdict.REGRESSED]
-    if lost and mode == "new":
-        names = _listed(f"{finding.metric}/{finding.scope}" for finding in lost)
-        return f"quality regressed in this run ({names}); accept that too with --matrix-update=changed, or mend it"
     return None
 
 
-def _refuse_slower(
-    speed: SpeedBaseline, old: SpeedBaseline | None, findings: Sequence[Finding], mode: Mode
-) -> str | None:
-    """A new speed brings all speeds of its session with it; ``new`` must not excuse one that regressed that way."""
-    if mode != "new" or old is None or not takes_speed(speed.metrics, old.metrics):
+def _refuse_lost_quality(findings: Sequence[Finding], mode: Mode, takes_quality: bool) -> str | None:
+    """Speed must not be bought with answers: it comes in only together with the quality that was lost, or not at all."""
+    lost = [f for f in findings if f.comparison.aspect is Aspect.QUALITY and f.verdict is Verdict.REGRESSED]
+    if not lost or (takes_quality and mode != "new"):
         return None
+    names = _listed(f"{finding.metric}/{finding.scope}" for finding in lost)
+    return f"quality regressed in this run ({names}); accept that too with --matrix-update=changed, or mend it"
+
+
+def _refuse_few_launches(result: VariantResult, protocol: Protocol) -> str | None:
+    """What has too few launches does not tell how much launches vary, and every later verdict would rest on it."""
+    counts = {m.scope: len(set(m.launches)) for m in result.measurements if m.metric == "decode_tok_s" and m.launches}
+    short = {scope: count for scope, count in counts.items() if count < MIN_LAUNCHES}
+    if not short:
+        return None
+    found = ", ".join(f"{count} in {scope}" for scope, count in sorted(short.items()))
+    if protocol.launches < MIN_LAUNCHES:
+        remedy = f"set launches = {MIN_LAUNCHES} or more in [protocol] of the matrix file"
+    else:
+        remedy = "measure again when nothing else runs"
+    return f"too few launches with clean samples ({found}; at least {MIN_LAUNCHES} are needed); {remedy}"
+
+
+def _refuse_flagged(flags: Sequence[str], mode: Mode) -> str | None:
+    if not flags or mode == "all":
+        return None
+    return (
+        f"the machine was disturbed ({_listed(flags)}); measure again when nothing else runs, or take it as it is, "
+        "with these flags stored beside it, with --matrix-update=all"
+    )
+
+
+def _refuse_slower(findings: Sequence[Finding], mode: Mode) -> str | None:
+    """A new speed brings all speeds of its session with it; ``new`` must not excuse one that regressed that way."""
     slower = [
         f"{finding.metric}/{finding.scope}"
         for finding in findings
         if finding.comparison.aspect is Aspect.SPEED and finding.verdict is Verdict.REGRESSED
         if finding.gate is not Gate.INFO
     ]
-    if not slower:
+    if not slower or mode != "new":
         return None
     return f"speed regressed in this run ({_listed(slower)}); accept that too with --matrix-update=changed, or mend it"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,9 @@ class Pair:
     domain: str
     was: BaselineCase
     now: BaselineCase
+    family: str | None = None
+    weighed: float | None = None
+    """Mean log-probability per token that the *accepted* answer has now, nats; None when nobody can tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,7 @@ class Pairing:
 def answer_of(trial: Trial) -> BaselineCase:
     """The trial's answer as it would be accepted."""
     tokens = trial.generation.token_ids if trial.generation else ()
+    logprob = mean_logprob(trial.generation.logprobs) if trial.generation else None
     score = trial.score
     return BaselineCase(
         version=trial.case_version,
@@ -48,7 +53,34 @@ def answer_of(trial: Trial) -> BaselineCase:
         answer=score.answer,
         output_sha256=hash_tokens(tokens),
         output_tokens=len(tokens),
+        output_ids=" ".join(map(str, tokens)) if logprob is not None else None,
+        logprob=logprob,
     )
+
+
+def ids_of(answer: BaselineCase) -> tuple[int, ...] | None:
+    """The token ids of an accepted answer; None when they were not kept, or are not those that were hashed."""
+    try:
+        ids = tuple(int(word) for word in (answer.output_ids or "").split())
+    except ValueError:  # edited by hand
+        return None
+    return ids if hash_tokens(ids) == answer.output_sha256 else None
+
+
+def mean_logprob(logprobs: Sequence[float] | None) -> float | None:
+    """Mean log-probability per token, nats; None for none, as of an empty answer."""
+    return math.fsum(logprobs) / len(logprobs) if logprobs else None
+
+
+def weigh_accepted(trial: Trial, was: BaselineCase) -> float | None:
+    """Mean log-probability per token that the variant of `trial` gives the accepted answer `was`; None when it is not known.
+
+    From the trial's own answer when that is the accepted one, else from what the variant was made to weigh.
+    """
+    generation = trial.generation
+    if generation is not None and hash_tokens(generation.token_ids) == was.output_sha256:
+        return mean_logprob(generation.logprobs)
+    return trial.accepted_logprob if trial.accepted_sha256 == was.output_sha256 else None
 
 
 def hash_tokens(token_ids: Sequence[int]) -> str:
@@ -82,7 +114,7 @@ def pair_answers(trials: Sequence[Trial], accepted: Mapping[str, BaselineCase]) 
         elif differences := _question_differences(was, now):
             changed[trial.case] = differences
         else:
-            pairs.append(Pair(trial.case, trial.domain, was, now))
+            pairs.append(Pair(trial.case, trial.domain, was, now, trial.family, weigh_accepted(trial, was)))
     return Pairing(tuple(pairs), changed, tuple(added))
 
 

@@ -6,11 +6,13 @@ move what is compared; it is named instead.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from suite.gate.answers import Pair, Pairing, is_same_answer, outcome_of_answer, pair_answers
+from suite.gate.answers import CREDIT_GRAIN, Pair, Pairing, is_same_answer, outcome_of_answer, pair_answers
+from suite.gate.compare_logprob import LOGPROB, describe_coverage, logprob_fields, why_unknown
 from suite.gate.differences import describe_accepted, describe_differences, quality_identity, quality_suspects
+from suite.gate.duet import OldSide, describe_beside, quality_beside
 from suite.gate.plan import GateItem
 from suite.metrics.catalog import SPECS
 from suite.metrics.quality import PER_OUTCOME, Outcome, mean_of
@@ -28,9 +30,14 @@ from suite.records import (
     VariantResult,
     Verdict,
 )
-from suite.stats.binomial import ALPHA, net_loss_interval, smallest_significant_loss
-from suite.stats.signflip import sign_flip_p
+from suite.stats.binomial import ALPHA, net_loss_bounds, net_loss_interval, share_interval, smallest_significant_loss
+from suite.stats.signflip import least_p, sign_flip_p, sum_by_family
 
+PAIRED = frozenset({"score", "exact", "truncated", "empty", "unparsable"})
+"""Metrics of which each case is a pair of its own; lengths are compared as they are."""
+
+_HALF = 0.5 - 1e-9
+"""Credit from which on a change counts as a flip in the bounds; the rest moves them as partial credit."""
 _MOST_TOLD = 2
 
 
@@ -44,6 +51,28 @@ class _Ground:
     pairing: Pairing
     differences: tuple[str, ...]
     suspects: tuple[str, ...]
+    old: OldSide | None
+    left_out: tuple[str, ...]
+
+    @property
+    def tier(self) -> Tier:
+        """What it is compared with."""
+        return Tier.DUET if self.old is not None else Tier.STORED if self.baseline else Tier.NONE
+
+    @property
+    def accepted(self) -> str:
+        """The same, for people."""
+        if self.old is not None:
+            return describe_beside(self.old)
+        return describe_accepted(self.baseline) if self.baseline else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What may stand beside a variant's answers: an old side measured in this run, and cases that cannot testify."""
+
+    old: OldSide | None = None
+    silent: Collection[str] = ()
 
 
 def compare_quality(
@@ -52,9 +81,13 @@ def compare_quality(
     baseline: QualityBaseline | None,
     environment: Environment,
     planned: Sequence[GateItem],
+    beside: Beside | None = None,
 ) -> tuple[Comparison, ...]:
     """Comparisons of ``all`` and each domain, then one for each case that cannot be paired (scope: the case)."""
-    ground = _survey(result, trials, baseline, environment)
+    beside = beside or Beside()
+    if beside.old is not None:
+        baseline = quality_beside(result, beside.old, environment)
+    ground = _survey(result, trials, baseline, environment, beside)
     wanted = [(item.metric, item.scope) for item in planned if item.aspect is Aspect.QUALITY]
     keys = dict.fromkeys([*wanted, *(_default_keys(ground) if ground.trials or not planned else [])])
     whole = tuple(_compare_one(metric, scope, ground) for metric, scope in keys)
@@ -62,17 +95,25 @@ def compare_quality(
 
 
 def _survey(
-    result: VariantResult, trials: Sequence[Trial], baseline: QualityBaseline | None, environment: Environment
+    result: VariantResult,
+    trials: Sequence[Trial],
+    baseline: QualityBaseline | None,
+    environment: Environment,
+    beside: Beside,
 ) -> _Ground:
     own = tuple(trial for trial in trials if trial.variant == result.variant.name)
     suspects = quality_suspects(result, environment)
+    pairing = pair_answers(own, baseline.cases if baseline else {})
+    heard = tuple(pair for pair in pairing.pairs if pair.case not in beside.silent)
     return _Ground(
         result=result,
         trials=own,
         baseline=baseline,
-        pairing=pair_answers(own, baseline.cases if baseline else {}),
+        pairing=replace(pairing, pairs=heard),
         differences=describe_differences(baseline.identity, quality_identity(result)) if baseline else (),
         suspects=describe_differences(baseline.suspects, suspects) if baseline else (),
+        old=beside.old,
+        left_out=tuple(pair.case for pair in pairing.pairs if pair.case in beside.silent),
     )
 
 
@@ -81,6 +122,8 @@ def _default_keys(ground: _Ground) -> Iterable[tuple[str, str]]:
     for metric in PER_OUTCOME if domains else ():
         for scope in [*domains, ALL] if metric in ("score", "exact") else [ALL]:
             yield metric, scope
+    if any(trial.generation is not None and trial.generation.logprobs for trial in ground.trials):
+        yield from ((LOGPROB, scope) for scope in [*domains, ALL])
 
 
 def _compare_one(metric: str, scope: str, ground: _Ground) -> Comparison:
@@ -88,42 +131,62 @@ def _compare_one(metric: str, scope: str, ground: _Ground) -> Comparison:
     unresolved = _unresolved(scope, pairs, ground)
     if unresolved:
         return _unresolved_comparison(metric, scope, *unresolved, ground)
+    if metric == LOGPROB:
+        return _compare_logprob(scope, pairs, ground)
     was, now = (
         [outcome_of_answer(p.domain, a) for p, a in zip(pairs, side, strict=True)]
         for side in ([p.was for p in pairs], [p.now for p in pairs])
     )
     then, observed = mean_of(metric, was), mean_of(metric, now)
-    paired = _Paired.of(metric, pairs, was, now) if metric in ("score", "exact") else None
+    paired = _Paired.of(metric, pairs, was, now) if metric in PAIRED else None
     drift = then - observed if SPECS[metric].direction is Direction.HIGHER else observed - then
     return Comparison(
         variant=ground.result.variant.name,
         metric=metric,
         scope=scope,
         aspect=Aspect.QUALITY,
-        tier=Tier.STORED,
+        tier=ground.tier,
         observed=observed,
         baseline=then,
         drift=drift,
         interval=paired.interval(drift) if paired else None,
         mde=paired.mde if paired else None,
-        p_value=sign_flip_p(paired.losses) if paired else None,
-        p_gain=sign_flip_p([-loss for loss in paired.losses]) if paired else None,
+        p_value=sign_flip_p(paired.clusters) if paired else None,
+        p_least=least_p(paired.clusters) if paired else 0.0,
+        p_gain=sign_flip_p([-loss for loss in paired.clusters]) if paired else None,
         n=len(pairs),
         identical=all(is_same_answer(pair) for pair in pairs),
-        flips=paired.flips if paired else (),
+        flips=paired.flips if paired and metric in ("score", "exact") else (),
         reason=_coverage(scope, pairs, ground),
         suspects=ground.suspects,
-        accepted=describe_accepted(ground.baseline) if ground.baseline else "",
+        accepted=ground.accepted,
+        left_out=_left_out(scope, ground),
     )
+
+
+def _compare_logprob(scope: str, pairs: Sequence[Pair], ground: _Ground) -> Comparison:
+    unknown = why_unknown(pairs)
+    reasons = (_coverage(scope, pairs, ground), describe_coverage(pairs))
+    verdict, reason = unknown or (None, "; ".join(filter(None, reasons)))
+    bare = _unresolved_comparison(LOGPROB, scope, verdict, reason, ground)
+    if unknown:
+        return bare
+    return replace(bare, left_out=_left_out(scope, ground), **logprob_fields(pairs))
+
+
+def _left_out(scope: str, ground: _Ground) -> tuple[str, ...]:
+    return tuple(case for case in ground.left_out if scope in (ALL, _domain_of(case)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Paired:
-    """Flips and losses of credit among paired cases."""
+    """Flips and losses among paired cases."""
 
     flips: tuple[Flip, ...]
     losses: tuple[float, ...]
-    """Was - now, for each case."""
+    """What each case lost; positive is worse."""
+    clusters: tuple[float, ...]
+    """The same, summed over each template family: variations of one prompt are one draw."""
 
     @classmethod
     def of(cls, metric: str, pairs: Sequence[Pair], was: Sequence[Outcome], now: Sequence[Outcome]) -> _Paired:
@@ -132,36 +195,53 @@ class _Paired:
             for p, w, n in zip(pairs, was, now, strict=True)
             if w.correct is not n.correct
         )
-        credit = PER_OUTCOME[metric]
-        return cls(flips, tuple(credit(w) - credit(n) for w, n in zip(was, now, strict=True)))
-
-    @property
-    def n(self) -> int:
-        return len(self.losses)
+        credit, worse = PER_OUTCOME[metric], 1 if SPECS[metric].direction is Direction.HIGHER else -1
+        losses = tuple(worse * (credit(w) - credit(n)) for w, n in zip(was, now, strict=True))
+        return cls(flips, losses, tuple(sum_by_family(losses, [pair.family for pair in pairs])))
 
     @property
     def lost(self) -> int:
-        return sum(flip.was_correct for flip in self.flips)
+        """Cases (families count once) that lost more than they gained; partial credit lost is none."""
+        return sum(loss > _HALF for loss in self.clusters)
 
     @property
     def gained(self) -> int:
-        return len(self.flips) - self.lost
+        """The same, the other way."""
+        return sum(loss < -_HALF for loss in self.clusters)
 
     @property
     def mde(self) -> float | None:
-        """Smallest net loss, as a share of the cases, that McNemar's test would call one, given these gains."""
-        smallest = smallest_significant_loss(self.n, gained=self.gained)
-        return None if smallest is None else smallest / self.n
+        """Smallest net loss, as a share of the cases, that McNemar's test alone would call one, given these gains."""
+        n = len(self.clusters)
+        smallest = smallest_significant_loss(n, gained=self.gained)
+        return None if smallest is None else smallest / n
 
     def interval(self, drift: float) -> tuple[float, float]:
-        """Bounds of the net loss from flips, shifted by the partial credit that was lost without a flip.
+        """Bounds of the net loss, each at the one-sided level of 5 %, shifted by partial credit.
 
-        Each bound holds at the one-sided level of the test: the lower one is above zero exactly when McNemar's test is
-        significant.
+        The lower one asks what of this loss may be luck among the cases that flipped: it is above zero exactly when
+        McNemar's test is significant. The upper one asks how much may be lost on cases like these.
         """
-        low, high = net_loss_interval(self.lost, self.gained, self.n, confidence=1 - 2 * ALPHA)
-        partial = drift - (self.lost - self.gained) / self.n
-        return low + partial, high + partial
+        n, lost, gained = len(self.clusters), self.lost, self.gained
+        low, _ = net_loss_interval(lost, gained, n, confidence=1 - 2 * ALPHA)
+        _, high = net_loss_bounds(lost, gained, n, confidence=1 - 2 * ALPHA)
+        partial = drift - (lost - gained) / n
+        return low + partial, max(high + partial, low + partial) + self.doubt
+
+    @property
+    def doubt(self) -> float:
+        """How much more of partial credit may be lost on cases like these than was lost here; 0 where none changed.
+
+        The largest change, times by how much the shares of cases that fell and rose may differ from those seen.
+        """
+        n = len(self.clusters)
+        parts = [loss for loss in self.clusters if CREDIT_GRAIN < abs(loss) <= _HALF]
+        if not parts:
+            return 0.0
+        fell = sum(part > 0 for part in parts)
+        more = share_interval(fell, n, confidence=1 - 2 * ALPHA)[1] - fell / n
+        fewer = (len(parts) - fell) / n - share_interval(len(parts) - fell, n, confidence=1 - 2 * ALPHA)[0]
+        return max(map(abs, parts)) * (more + fewer)
 
 
 def _unresolved(scope: str, pairs: Sequence[Pair], ground: _Ground) -> tuple[Verdict, str] | None:
@@ -171,6 +251,10 @@ def _unresolved(scope: str, pairs: Sequence[Pair], ground: _Ground) -> tuple[Ver
     trials = [trial for trial in ground.trials if scope in (ALL, trial.domain)]
     if reason := _unmeasured(trials):
         return Verdict.NOT_MEASURED, reason
+    if ground.old is not None and not ground.pairing.pairs and not ground.left_out:
+        failure = ground.old.result.failure
+        why = failure.reason if failure else "none of these cases was asked of it"
+        return Verdict.NOT_MEASURED, f"{ground.old.described} gave no answers: {why}"
     if ground.baseline is None:
         return Verdict.UNBASELINED, "nothing was accepted for this variant yet"
     if ground.differences:
@@ -189,6 +273,10 @@ def _unpaired(scope: str, trials: Sequence[Trial], ground: _Ground) -> tuple[Ver
     changed = [ground.pairing.changed[trial.case] for trial in trials if trial.case in ground.pairing.changed]
     if changed:
         return Verdict.NOT_COMPARABLE, f"every accepted case of '{scope}' asks another question now{_told(changed)}"
+    if any(scope in (ALL, _domain_of(case)) for case in ground.left_out):
+        return Verdict.INCONCLUSIVE, "no case of it can testify, for all depend on the number of threads"
+    if ground.old is not None:
+        return Verdict.NOT_MEASURED, f"{ground.old.described} answered no case of '{scope}'"
     return Verdict.UNBASELINED, f"no case of '{scope}' was accepted yet"
 
 
@@ -199,7 +287,9 @@ def _told(changed: Sequence[Sequence[str]]) -> str:
     return f" ({'; '.join(found[:_MOST_TOLD])}{more})" if found else ""
 
 
-def _unresolved_comparison(metric: str, scope: str, verdict: Verdict, reason: str, ground: _Ground) -> Comparison:
+def _unresolved_comparison(
+    metric: str, scope: str, verdict: Verdict | None, reason: str, ground: _Ground
+) -> Comparison:
     found = next((m for m in ground.result.measurements if (m.metric, m.scope) == (metric, scope)), None)
     stored = ground.baseline.metrics.get(f"{metric}/{scope}") if ground.baseline else None
     return Comparison(
@@ -207,14 +297,14 @@ def _unresolved_comparison(metric: str, scope: str, verdict: Verdict, reason: st
         metric=metric,
         scope=scope,
         aspect=Aspect.QUALITY,
-        tier=Tier.STORED if ground.baseline else Tier.NONE,
+        tier=ground.tier,
         observed=found.value if found else None,
         baseline=stored.value if stored else None,
         n=len(found.samples) if found else 0,
         unresolved=verdict,
         reason=reason,
         suspects=ground.suspects,
-        accepted=describe_accepted(ground.baseline) if ground.baseline else "",
+        accepted=ground.accepted,
     )
 
 
@@ -224,13 +314,24 @@ def _compare_unpaired(ground: _Ground) -> Iterable[Comparison]:
         return
     for case, differences in ground.pairing.changed.items():
         yield _unresolved_comparison("score", case, Verdict.NOT_COMPARABLE, "; ".join(differences), ground)
+    missing = (Verdict.UNBASELINED, "nothing was accepted for this case yet")
+    if ground.old is not None:
+        if ground.old.result.failure:
+            return  # said once, of the whole
+        missing = (Verdict.NOT_MEASURED, f"{ground.old.described} gave no answer to it")
     for case in ground.pairing.added:
-        reason = "nothing was accepted for this case yet"
-        yield _unresolved_comparison("score", case, Verdict.UNBASELINED, reason, ground)
+        yield _unresolved_comparison("score", case, *missing, ground)
 
 
 def _coverage(scope: str, pairs: Sequence[Pair], ground: _Ground) -> str:
-    """A note when not every accepted case was compared; a case's domain is the first part of its id."""
+    """A note when not every accepted case (side by side: not every case of this run) was compared."""
     accepted = ground.baseline.cases if ground.baseline else {}
-    total = sum(scope in (ALL, case.partition("/")[0]) for case in accepted)
-    return "" if len(pairs) == total else f"{len(pairs)} of {total} accepted cases compared"
+    cases = accepted if ground.old is None else [trial.case for trial in ground.trials]
+    total = sum(scope in (ALL, _domain_of(case)) for case in cases)
+    word = "accepted cases" if ground.old is None else "cases"
+    return "" if len(pairs) == total else f"{len(pairs)} of {total} {word} compared"
+
+
+def _domain_of(case: str) -> str:
+    """The first part of a case's id."""
+    return case.partition("/")[0]

@@ -1,67 +1,65 @@
-"""From numbers to a verdict. Three ways: beyond the tolerance, within it, or cannot tell."""
+"""From numbers to a verdict. Three ways: beyond the tolerance, within it, or cannot tell.
+
+`suite.gate.family` gives each test its level: what it may spend of the 5 % of the whole run.
+"""
 
 from __future__ import annotations
 
-from suite.gate.answers import CREDIT_GRAIN
-from suite.records import Aspect, Comparison, Tolerance, Verdict
-from suite.stats.binomial import ALPHA
+import math
+
+from suite.metrics.catalog import SPECS
+from suite.records import Aspect, Comparison, Direction, Tier, Tolerance, Verdict
+from suite.stats.intervals import Estimate, p_above, p_below, spend
+
+PASS_ALPHA = 0.05
+"""Chance that a check says PASS although the drift is beyond its tolerance. Not divided among the checks: that all of them
+hold is a claim that each of them must earn by itself."""
+GAIN_ALPHA = 0.05
+"""The same for IMPROVED, which fails nothing."""
 
 _ROUNDING = 1e-9
 """Shares such as 0.52 - 0.44 miss their decimal value by this much at most; not a loss beyond a tolerance of 0.08."""
-
-
-def decide(comparison: Comparison, tolerance: Tolerance) -> Verdict:
-    """The verdict on one comparison.
-
-    Speed: by the 95 % interval of the drift. REGRESSED when all of it is beyond the tolerance, IMPROVED when all of it
-    is beyond it on the good side, PASS when its upper end is within, else INCONCLUSIVE. No interval, or contended
-    samples: INCONCLUSIVE. Score: see `_decide_paired`. Memory and rates: by the values alone.
-    """
-    if (settled := _decide_without_numbers(comparison)) is not None:
-        return settled
-    limit = limit_of(comparison, tolerance)
-    if comparison.p_value is not None:
-        return _decide_paired(comparison, limit)
-    if comparison.aspect is Aspect.SPEED:
-        return (
-            Verdict.INCONCLUSIVE if blames_machine(comparison, limit) else _decide_interval(comparison.interval, limit)
-        )
-    return _decide_values(comparison, limit)
 
 
 def limit_of(comparison: Comparison, tolerance: Tolerance) -> float:
     """The tolerance as one number on the scale of the drift.
 
     Beyond the tolerance means beyond both of its parts, so the larger one counts: as a share of the baseline's value
-    for speed and memory, in the metric's own unit for quality.
+    for speed and memory, in the metric's own unit for quality. Side by side the tolerance may be tighter.
     """
     base = abs(comparison.baseline or 0.0)
+    side_by_side = comparison.tier is Tier.DUET and tolerance.duet is not None
+    relative = tolerance.duet if side_by_side and tolerance.duet is not None else tolerance.relative
     if comparison.aspect is Aspect.QUALITY:
-        return max(tolerance.relative * base, tolerance.absolute) + _ROUNDING
-    return max(tolerance.relative, tolerance.absolute / base if base else 0.0) + _ROUNDING
+        return max(relative * base, tolerance.absolute) + _ROUNDING
+    return max(relative, tolerance.absolute / base if base else 0.0) + _ROUNDING
 
 
-def blames_machine(comparison: Comparison, limit: float) -> bool:
-    """Whether the machine's own drift could be the whole of it.
+def log_limit(comparison: Comparison, share: float) -> float:
+    """From a share of the old value that was lost to the log ratio (positive is worse), on which intervals are symmetric.
 
-    A yardstick is a witness, not a correction: the verdict stands only if it would be the same had the machine been as
-    fast as when the baseline was accepted, by every yardstick. So a slow hour is no regression, and a fast one hides
-    none; neither is ever a PASS.
+    Log-probabilities are on that scale already.
     """
-    if comparison.interval is None or _decide_interval(comparison.interval, limit) is Verdict.INCONCLUSIVE:
-        return False
-    low, high = comparison.interval
-    as_before = {_decide_interval((low - drift, high - drift), limit) for drift in comparison.machine_drift}
-    return not as_before <= {_decide_interval(comparison.interval, limit)}
+    if comparison.aspect is Aspect.QUALITY:
+        return share
+    if SPECS[comparison.metric].direction is Direction.LOWER:
+        return math.log1p(share)
+    return -math.log1p(-share) if share < 1 else math.inf
 
 
-def flip_counts(comparison: Comparison) -> tuple[int, int]:
-    """How many cases were lost (right → wrong) and gained (wrong → right)."""
-    lost = sum(flip.was_correct for flip in comparison.flips)
-    return lost, len(comparison.flips) - lost
+def is_estimated(comparison: Comparison) -> bool:
+    """Whether a t interval decides: speeds, and log-probabilities."""
+    return comparison.aspect is Aspect.SPEED or SPECS[comparison.metric].unit == "nats"
 
 
-def _decide_without_numbers(comparison: Comparison) -> Verdict | None:
+def looks_factor(comparison: Comparison) -> float:
+    """By which a level is divided, since speed may be judged again with more launches. Answers are judged once: a rerun
+    gives the same ones.
+    """
+    return 1 / spend(1.0, comparison.looks) if comparison.aspect is Aspect.SPEED else 1.0
+
+
+def find_settled(comparison: Comparison) -> Verdict | None:
     """The verdict when no tolerance is needed for it, else None."""
     if comparison.unresolved is not None:
         return comparison.unresolved
@@ -72,37 +70,83 @@ def _decide_without_numbers(comparison: Comparison) -> Verdict | None:
     return Verdict.PASS if comparison.identical else None
 
 
-def _decide_interval(interval: tuple[float, float] | None, limit: float) -> Verdict:
-    if interval is None:
+def verdict_of_speed(comparison: Comparison, limit: float, level: float) -> Verdict:
+    """By the t test of "no worse than the tolerance" at `level`, and of "no better than the tolerance".
+
+    No interval, a machine that was not as it should be, or one whose own change could be the whole of it: INCONCLUSIVE.
+    """
+    estimate = estimate_of(comparison)
+    if estimate is None or comparison.flags:
         return Verdict.INCONCLUSIVE
-    low, high = interval
-    if low > limit:
+    verdict = _weigh(estimate, comparison, limit, level)
+    if verdict is not Verdict.INCONCLUSIVE and blames_machine(comparison, limit, level):
+        return Verdict.INCONCLUSIVE
+    return verdict
+
+
+def estimate_of(comparison: Comparison) -> Estimate | None:
+    """The drift on the scale of logs; None when there is no spread to go by."""
+    if comparison.log_drift is None or comparison.log_se is None or comparison.log_df is None:
+        return None
+    return Estimate(comparison.log_drift, comparison.log_se, comparison.log_df)
+
+
+def blames_machine(comparison: Comparison, limit: float, level: float) -> bool:
+    """Whether the machine's own drift could be the whole of it.
+
+    A yardstick is a witness, not a correction: the verdict stands only if it would be the same had the machine been as
+    fast as when the baseline was accepted, by every yardstick. So a slow hour is no regression, and a fast one hides
+    none; neither is ever a PASS.
+    """
+    estimate = estimate_of(comparison)
+    if estimate is None or not comparison.machine_drift:
+        return False
+    now = _weigh(estimate, comparison, limit, level)
+    shifted = [
+        Estimate(estimate.mean + math.log1p(-drift), estimate.se, estimate.df)
+        for drift in comparison.machine_drift
+        if drift < 1
+    ]
+    return any(_weigh(other, comparison, limit, level) is not now for other in shifted)
+
+
+def _weigh(estimate: Estimate, comparison: Comparison, limit: float, level: float) -> Verdict:
+    margin = log_limit(comparison, limit)
+    if p_above(estimate, margin) <= level:
         return Verdict.REGRESSED
-    if high < -limit:
+    if p_below(estimate, -margin) <= GAIN_ALPHA / looks_factor(comparison):
         return Verdict.IMPROVED
-    return Verdict.PASS if high <= limit else Verdict.INCONCLUSIVE
+    passes = p_below(estimate, margin) <= PASS_ALPHA / looks_factor(comparison)
+    return Verdict.PASS if passes else Verdict.INCONCLUSIVE
 
 
-def _decide_paired(comparison: Comparison, limit: float) -> Verdict:
-    """Score, paired by case. Needs both: a loss beyond the tolerance, and one that luck does not explain.
+def verdict_of_paired(comparison: Comparison, limit: float, level: float) -> Verdict:
+    """Answers, paired by case.
 
-    REGRESSED: net loss beyond the tolerance and exact one-sided p ≤ 5 % (McNemar's, for right and wrong); IMPROVED
-    likewise for a gain. PASS: no net loss on these cases, or the upper end of its exact interval is within the
-    tolerance. Otherwise, with a loss that a few cases cannot tell from luck, INCONCLUSIVE.
+    REGRESSED needs both: a net loss beyond the tolerance, and one that luck does not explain (exact one-sided p within
+    `level`). IMPROVED likewise for a gain. PASS: the exact upper bound of the net loss on cases like these is within the
+    tolerance. Otherwise these cases cannot tell.
     """
     loss = comparison.drift or 0.0
-    if loss > limit and comparison.p_value is not None and comparison.p_value <= ALPHA:
+    if loss > limit and comparison.p_value is not None and comparison.p_value <= level:
         return Verdict.REGRESSED
-    if -loss > limit and comparison.p_gain is not None and comparison.p_gain <= ALPHA:
+    if -loss > limit and comparison.p_gain is not None and comparison.p_gain <= GAIN_ALPHA:
         return Verdict.IMPROVED
     within = comparison.interval is not None and comparison.interval[1] <= limit
-    return Verdict.PASS if loss <= CREDIT_GRAIN or within else Verdict.INCONCLUSIVE
+    return Verdict.PASS if within else Verdict.INCONCLUSIVE
 
 
-def _decide_values(comparison: Comparison, limit: float) -> Verdict:
+def verdict_of_values(comparison: Comparison, limit: float) -> Verdict:
+    """Memory and lengths: by the values alone, which hardly vary."""
     drift = comparison.drift
     if drift is None:
         return Verdict.REGRESSED  # from nothing to something, in a quantity of which less is better
     if drift > limit:
         return Verdict.REGRESSED
     return Verdict.IMPROVED if drift < -limit else Verdict.PASS
+
+
+def flip_counts(comparison: Comparison) -> tuple[int, int]:
+    """How many cases were lost (right → wrong) and gained (wrong → right)."""
+    lost = sum(flip.was_correct for flip in comparison.flips)
+    return lost, len(comparison.flips) - lost

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
-from suite.gate.decide import blames_machine, decide, limit_of
+from suite.gate.decide import PASS_ALPHA, blames_machine, estimate_of, flip_counts, is_estimated, limit_of, log_limit
+from suite.gate.family import Decision, decide_all
 from suite.gate.policy import tolerance_for
 from suite.gate.wording import sentence
-from suite.metrics.catalog import SPECS
-from suite.records import Aspect, Comparison, Direction, Finding, Tier, Tolerance, Verdict
-from suite.stats.intervals import launches_to_settle
+from suite.records import Aspect, Comparison, Finding, Gate, Tier, Tolerance, Verdict
+from suite.stats.binomial import net_loss_bounds
+from suite.stats.intervals import Estimate, spend, t_quantile
 
 COMMAND = "pytest --model-matrix"
 MOST_LAUNCHES = 50
@@ -19,34 +21,82 @@ MOST_LAUNCHES = 50
 FEWEST_LAUNCHES = 3
 """Launches from which on an interval is of use."""
 
+MOST_CASES = 2000
+"""More cases than this are no advice."""
+
+DEVIATIONS = 1.645
+"""How many standard errors the estimate must be away from the tolerance, in a test of its own at 5 %."""
+
 
 def judge(comparison: Comparison, policy: Mapping[str, Tolerance], *, command: str = COMMAND) -> Finding:
-    """Judge one comparison under a merged policy; `command` is how the suite was started, for the next step."""
-    tolerance = tolerance_for(policy, comparison.metric, comparison.scope)
-    verdict = decide(comparison, tolerance)
-    return Finding(
-        variant=comparison.variant,
-        metric=comparison.metric,
-        scope=comparison.scope,
-        verdict=verdict,
-        gate=tolerance.gate,
-        sentence=sentence(comparison, tolerance, verdict),
-        tolerance=tolerance,
-        comparison=comparison,
-        next_step=_next_step(comparison, tolerance, verdict, command),
-    )
+    """Judge one comparison by itself, as the only one of its run: see `judge_all`."""
+    return judge_all([comparison], policy, command=command)[0]
 
 
 def judge_all(
     comparisons: Iterable[Comparison], policy: Mapping[str, Tolerance], *, command: str = COMMAND
 ) -> tuple[Finding, ...]:
-    """A finding for each comparison, in the same order."""
-    return tuple(judge(comparison, policy, command=command) for comparison in comparisons)
+    """A finding for each comparison, in the same order, under a merged policy; together they are what one run tests.
+
+    `command` is how the suite was started, for the next step.
+    """
+    items = [(comparison, tolerance_for(policy, comparison.metric, comparison.scope)) for comparison in comparisons]
+    return tuple(
+        _word(comparison, tolerance, decision, command)
+        for (comparison, tolerance), decision in zip(items, decide_all(items), strict=True)
+    )
 
 
-def _next_step(comparison: Comparison, tolerance: Tolerance, verdict: Verdict, command: str) -> str:
+def needs_more(finding: Finding) -> bool:
+    """Whether more launches may decide what these could not: an undecided speed that matters, unless it is the sessions that
+    differ too much.
+    """
+    comparison = finding.comparison
+    if finding.verdict is not Verdict.INCONCLUSIVE or comparison.aspect is not Aspect.SPEED:
+        return False
+    if finding.gate is Gate.INFO or finding.tolerance is None:
+        return False
+    estimate = estimate_of(comparison)
+    if estimate is None and not comparison.contended:
+        return comparison.n_baseline > 0  # without a single accepted launch no number of new ones has anything to go by
+    if estimate is None or comparison.contended or comparison.flags:
+        return True
+    limit = limit_of(comparison, finding.tolerance)
+    if blames_machine(comparison, limit, finding.p_needed or 0.0):
+        return False
+    gap = abs(estimate.mean - log_limit(comparison, limit))
+    return gap > _deviations(finding, estimate, limit) * comparison.log_floor
+
+
+def _deviations(finding: Finding, estimate: Estimate, limit: float) -> float:
+    """How many standard errors away from the tolerance the next look needs: each may spend half of what the last one could."""
+    comparison = finding.comparison
+    beyond = estimate.mean > log_limit(comparison, limit)
+    level = (finding.p_needed or PASS_ALPHA) / 2 if beyond else spend(PASS_ALPHA, comparison.looks + 1)
+    return t_quantile(1 - level, estimate.df)
+
+
+def _word(comparison: Comparison, tolerance: Tolerance, decision: Decision, command: str) -> Finding:
+    finding = Finding(
+        variant=comparison.variant,
+        metric=comparison.metric,
+        scope=comparison.scope,
+        verdict=decision.verdict,
+        gate=tolerance.gate,
+        sentence=sentence(comparison, tolerance, decision),
+        tolerance=tolerance,
+        comparison=comparison,
+        p_value=decision.p_value,
+        p_needed=decision.p_needed,
+        family=decision.family,
+    )
+    return replace(finding, next_step=_next_step(finding, tolerance, command))
+
+
+def _next_step(finding: Finding, tolerance: Tolerance, command: str) -> str:
+    comparison = finding.comparison
     again = f"{command} --matrix-variants {comparison.variant}"
-    match verdict:
+    match finding.verdict:
         case Verdict.PASS:
             step = ""
         case Verdict.REGRESSED:
@@ -62,7 +112,7 @@ def _next_step(comparison: Comparison, tolerance: Tolerance, verdict: Verdict, c
         case Verdict.NOT_MEASURED:
             step = f"measure it: {again}"
         case Verdict.INCONCLUSIVE:
-            step = _settle(comparison, tolerance, again)
+            step = _settle(finding, tolerance, again)
         case _:
             step = f"read the end of its stderr in the report, then run it alone: {again}"
     return step
@@ -72,37 +122,74 @@ def _update(again: str, mode: str) -> str:
     return f'{again} --matrix-update={mode} --matrix-reason "..."'
 
 
-def _settle(comparison: Comparison, tolerance: Tolerance, again: str) -> str:
+def _settle(finding: Finding, tolerance: Tolerance, again: str) -> str:
     """What would turn "cannot tell" into an answer."""
+    comparison = finding.comparison
+    if comparison.aspect is Aspect.QUALITY and is_estimated(comparison):
+        return _settle_logprob(comparison, tolerance, again)
     if comparison.aspect is Aspect.QUALITY:
-        return f"read the flipped answers, then add cases, or accept these answers: {_update(again, 'all')}"
-    speed = f"{again} --matrix-only=speed"
-    if comparison.contended:
-        return f"measure again when nothing else runs: {speed}"
-    if blames_machine(comparison, limit_of(comparison, tolerance)):
-        return f"measure again when the machine is as fast as it was: {speed}"
-    launches = _launches_needed(comparison, tolerance)
+        return _settle_answers(comparison, tolerance, again)
+    more = f"{again} --matrix-only=speed --matrix-resume"
+    if comparison.contended or comparison.flags:
+        return f"add launches to these when nothing else runs: {more}"
+    limit = limit_of(comparison, tolerance)
+    if blames_machine(comparison, limit, finding.p_needed or 0.0):
+        return (
+            f"measure again when the machine is as fast as it was, or side by side: {again} --matrix-against OLD-PYTHON"
+        )
+    launches = _launches_needed(finding, limit)
     if launches is None:
         return (
-            f"the baseline has too few launches ({comparison.n_baseline}) for more on this side to settle it: widen the "
-            "tolerance, or go back to the accepted state, raise launches under [protocol] in the matrix file, and accept "
-            f"it anew: {_update(again, 'all')}"
+            "more launches cannot settle it, for whole sessions differ by more than this: measure old and new side by side: "
+            f"{again} --matrix-against OLD-PYTHON; or find out how much they differ, and widen the tolerance: "
+            "quantdrift calibrate"
         )
-    return f"set launches = {launches} under [protocol] in the matrix file, then: {speed}"
+    return f"about {launches} more launches would settle it: {more}"
 
 
-def _launches_needed(comparison: Comparison, tolerance: Tolerance) -> int | None:
-    """Launches that would bring the interval to one side of the tolerance if the spread stays as it is."""
-    if comparison.interval is None:
-        return FEWEST_LAUNCHES if comparison.n < FEWEST_LAUNCHES else None
-    low, high, limit = (_to_log(comparison, share) for share in (*comparison.interval, limit_of(comparison, tolerance)))
-    half_width, estimate = (high - low) / 2, (high + low) / 2
-    needed = launches_to_settle(half_width, abs(estimate - limit), comparison.n, comparison.n_baseline)
-    return needed if needed is not None and needed <= MOST_LAUNCHES else None
+def _settle_answers(comparison: Comparison, tolerance: Tolerance, again: str) -> str:
+    """How many cases it would take if flips stayed as frequent as they are, and what to do until then."""
+    limit = limit_of(comparison, tolerance)
+    n = max(comparison.n, 1)
+    net = round((comparison.drift or 0.0) * n)  # rates have no flips of their own
+    lost, gained = flip_counts(comparison) if comparison.flips else (max(net, 0), max(-net, 0))
+    certified = next(
+        (
+            cases
+            for cases in range(n, MOST_CASES, max(n // 4, 1))
+            if net_loss_bounds(round(lost * cases / n), round(gained * cases / n), cases, confidence=0.9)[1] <= limit
+        ),
+        None,
+    )
+    wanted = (
+        f"about {certified} cases of {comparison.scope} would" if certified else f"not even {MOST_CASES} cases would"
+    )
+    return (
+        f"read the flipped answers; {wanted} show a loss like this to be within the tolerance "
+        f"(quantdrift plan); or accept these answers: {_update(again, 'all')}"
+    )
 
 
-def _to_log(comparison: Comparison, share: float) -> float:
-    """From a share of the old value back to the log ratio, the scale on which the interval is symmetric."""
-    if SPECS[comparison.metric].direction is Direction.LOWER:
-        return math.log1p(share)
-    return -math.log1p(-share) if share < 1 else math.inf
+def _settle_logprob(comparison: Comparison, tolerance: Tolerance, again: str) -> str:
+    """How many cases it would take if log-probabilities went on to differ as they do."""
+    estimate, limit = estimate_of(comparison), limit_of(comparison, tolerance)
+    gap = abs(estimate.mean - limit) if estimate else 0.0
+    cases = math.ceil(comparison.n * (DEVIATIONS * estimate.se / gap) ** 2) if estimate and gap else MOST_CASES + 1
+    cases = max(cases, comparison.n + 1)
+    wanted = f"about {cases} cases" if cases <= MOST_CASES else f"not even {MOST_CASES} cases"
+    return f"read the changed answers; {wanted} would settle it; or accept these: {_update(again, 'all')}"
+
+
+def _launches_needed(finding: Finding, limit: float) -> int | None:
+    """Launches to add that would bring the estimate far enough to one side of the tolerance if the spread stays as it is."""
+    comparison = finding.comparison
+    estimate = estimate_of(comparison)
+    if estimate is None:
+        return FEWEST_LAUNCHES
+    gap = abs(estimate.mean - log_limit(comparison, limit))
+    room = (gap / _deviations(finding, estimate, limit)) ** 2 - comparison.log_floor**2
+    if room <= 0:
+        return None
+    each = max(estimate.se**2 - comparison.log_floor**2, 0.0) * comparison.n
+    more = max(math.ceil(each / room) - comparison.n, 1)
+    return more if more <= MOST_LAUNCHES else None

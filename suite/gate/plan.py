@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from suite.gate.compare_logprob import LOGPROB
 from suite.gate.policy import tolerance_for
 from suite.metrics.catalog import SPECS
 from suite.metrics.memory import PER_LAUNCH as MEMORY_METRICS
@@ -17,9 +18,11 @@ _USUAL = {
     "truncated",
     "empty",
     "unparsable",
+    "logprob",
     "prefill_tok_s",
     "ttft_s",
     "decode_tok_s",
+    "itl_s",
     "peak_rss_bytes",
     "peak_device_bytes",
     "kv_cache_bytes",
@@ -45,7 +48,8 @@ def plan_gates(
 ) -> tuple[GateItem, ...]:
     """The gates of every variant: quality, then speed, then memory.
 
-    Score is gated for each domain and for ``all``, the other quality metrics for ``all``; speed for each scenario;
+    Score (and log-probability, where the policy says so) is gated for each domain and for ``all``, the other quality metrics
+    for ``all``; speed for each scenario;
     load time, cold TTFT and memory for ``all``. Without an accelerator there is no gate on its memory. A metric that
     the policy only informs about has no gate.
     """
@@ -61,7 +65,7 @@ def plan_gates(
 def _candidates(scenarios: Sequence[str], domains: Sequence[str]) -> dict[str, Sequence[str]]:
     quality = {metric: [*domains, ALL] if metric in ("score", "exact") else [ALL] for metric in QUALITY_METRICS}
     return {
-        **(quality if domains else {}),
+        **({**quality, LOGPROB: [*domains, ALL]} if domains else {}),
         **{metric: list(scenarios) for metric in SCENARIO_METRICS},
         **{metric: [ALL] for metric in ("load_s", "cold_ttft_s", *MEMORY_METRICS)},
     }

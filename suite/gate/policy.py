@@ -15,12 +15,12 @@ MIB = 1024.0 * 1024.0
 
 DEFAULT_POLICY: Mapping[str, Tolerance] = MappingProxyType(
     {
-        "decode_tok_s": Tolerance(relative=0.10),
-        "prefill_tok_s": Tolerance(relative=0.15),
-        "ttft_s": Tolerance(relative=0.15, absolute=0.005),
+        "decode_tok_s": Tolerance(relative=0.15, duet=0.10),
+        "prefill_tok_s": Tolerance(relative=0.15, duet=0.05),
+        "ttft_s": Tolerance(relative=0.15, absolute=0.005, gate=Gate.WARN, duet=0.05),
         "cold_ttft_s": Tolerance(relative=0.50, absolute=0.050, gate=Gate.INFO),
-        "itl_s": Tolerance(relative=0.10, gate=Gate.INFO),
-        "tpot_s": Tolerance(relative=0.10, gate=Gate.INFO),
+        "itl_s": Tolerance(relative=0.10, duet=0.03),
+        "tpot_s": Tolerance(relative=0.15, duet=0.10, gate=Gate.INFO),
         "load_s": Tolerance(relative=0.50, absolute=0.5, gate=Gate.INFO),
         "peak_rss_bytes": Tolerance(relative=0.05, absolute=16 * MIB),
         "uss_bytes": Tolerance(relative=0.05, absolute=16 * MIB, gate=Gate.WARN),
@@ -32,6 +32,8 @@ DEFAULT_POLICY: Mapping[str, Tolerance] = MappingProxyType(
         "truncated": Tolerance(absolute=0.10),
         "empty": Tolerance(absolute=0.05),
         "unparsable": Tolerance(absolute=0.10),
+        "logprob": Tolerance(absolute=0.02, gate=Gate.INFO),
+        "logprob/all": Tolerance(absolute=0.02, gate=Gate.WARN),
         "output_tokens": Tolerance(relative=0.25, gate=Gate.INFO),
     }
 )
@@ -69,6 +71,10 @@ def _faults(key: str, tolerance: Tolerance) -> list[str]:
         return [f"key 'policy.{key}': no metric '{metric}' is gated; {nearest(metric, known)}"]
     return [
         f"key 'policy.{key}.{name}': must be a finite number, 0 or more (got {value!r})"
-        for name, value in (("relative", tolerance.relative), ("absolute", tolerance.absolute))
+        for name, value in (
+            ("relative", tolerance.relative),
+            ("absolute", tolerance.absolute),
+            ("duet", tolerance.duet or 0.0),
+        )
         if not math.isfinite(value) or value < 0
     ]

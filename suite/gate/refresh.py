@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from suite.gate.answers import answer_of, is_same_answer, outcome_of_answer, pair_answers
+from suite.gate.compare_logprob import LOGPROB, is_known_otherwise
 from suite.gate.compare_speed import NOT_COMPARED, launch_medians
 from suite.gate.differences import quality_identity, quality_suspects, speed_identity, speed_suspects
+from suite.gate.policy import metric_of
 from suite.metrics.catalog import SPECS
 from suite.metrics.quality import PER_OUTCOME, by_scope, mean_of
 from suite.metrics.speed import YARDSTICKS
@@ -22,6 +24,7 @@ from suite.records import (
     QualityBaseline,
     Run,
     SpeedBaseline,
+    Tier,
     Trial,
     VariantResult,
     Verdict,
@@ -110,8 +113,19 @@ def refresh_quality(update: Update, old: QualityBaseline | None) -> QualityBasel
 
 
 def _drifted(findings: Sequence[Finding]) -> set[str]:
-    """``metric/scope`` of everything that drifted, gated or not."""
-    return {f"{finding.metric}/{finding.scope}" for finding in findings if finding.verdict in _DRIFTED}
+    """``metric/scope`` of everything that drifted, gated or not.
+
+    Where something was held against its stored baseline, that counts; what was only measured side by side with the old
+    version counts as well, since the stored value will be that of the old version.
+    """
+    by_key: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_key.setdefault(f"{finding.metric}/{finding.scope}", []).append(finding)
+    return {key for key, found in by_key.items() if any(f.verdict in _DRIFTED for f in _against_stored(found) or found)}
+
+
+def _against_stored(findings: Sequence[Finding]) -> list[Finding]:
+    return [finding for finding in findings if finding.comparison.tier is not Tier.DUET]
 
 
 def _measured_metrics(result: VariantResult) -> dict[str, BaselineMetric]:
@@ -160,27 +174,44 @@ def _is_yardstick(key: str) -> bool:
 def _merge_cases(update: Update, answers: Mapping[str, BaselineCase], old: QualityBaseline) -> dict[str, BaselineCase]:
     """Old answers with the missing ones added, and in mode ``changed`` also what asks another question or drifted.
 
-    A case drifted when its answer is another one and a gate on its domain, or one on ``all``, says so. Cases that no
-    longer exist are dropped.
+    A case drifted when its answer is another one and a gate on its domain, or one on ``all``, says so; or when that gate is
+    on log-probabilities and its own moved. Cases that no longer exist are dropped. Accepted answers whose log-probability
+    was not kept yet get it, as long as they are still given.
     """
-    if update.mode == "new":
-        return {**answers, **old.cases}
     pairing = pair_answers(update.trials, old.cases)
+    accepted = {**old.cases, **{p.case: _complete(p.was, p.now) for p in pairing.pairs}}
+    if update.mode == "new":
+        return {**answers, **accepted}
     quality = [finding for finding in update.findings if finding.comparison.aspect is Aspect.QUALITY]
-    scopes = {key.partition("/")[2] for key in _drifted(quality)}
+    keys = _drifted(quality)
+    scopes = {key.partition("/")[2] for key in keys}
+    weighed = {key.partition("/")[2] for key in keys if metric_of(key) == LOGPROB}
     drifted = {p.case for p in pairing.pairs if scopes & {ALL, p.domain} and not is_same_answer(p)}
-    replaced = drifted | set(pairing.changed)
+    moved = {p.case for p in pairing.pairs if weighed & {ALL, p.domain} and is_known_otherwise(p)}
+    replaced = drifted | moved | set(pairing.changed)
     return {
-        case: old.cases[case] if case in old.cases and case not in replaced else answer
+        case: accepted[case] if case in accepted and case not in replaced else answer
         for case, answer in answers.items()
     }
+
+
+def _complete(was: BaselineCase, now: BaselineCase) -> BaselineCase:
+    """The accepted answer with what is known of the log-probability of the very same one now, where nothing was kept."""
+    if was.logprob is not None or was.output_sha256 != now.output_sha256:
+        return was
+    return replace(was, output_ids=now.output_ids, logprob=now.logprob)
+
+
+def _graded(case: BaselineCase | None) -> BaselineCase | None:
+    """The answer without its log-probability, which no other metric goes by."""
+    return replace(case, output_ids=None, logprob=None) if case else None
 
 
 def _touched_scopes(
     cases: Mapping[str, BaselineCase], old: Mapping[str, BaselineCase], domains: Mapping[str, str]
 ) -> set[str]:
     """Scopes in which a case was added, replaced or dropped: only their metrics are computed anew."""
-    changed = {case for case in {*cases, *old} if cases.get(case) != old.get(case)}
+    changed = {case for case in {*cases, *old} if _graded(cases.get(case)) != _graded(old.get(case))}
     return {ALL, *(domains.get(case, case.partition("/")[0]) for case in changed)} if changed else set()
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from suite.gate.decide import blames_machine, flip_counts, limit_of
+from suite.gate.decide import blames_machine, flip_counts, is_estimated, limit_of
+from suite.gate.family import Decision
 from suite.metrics.catalog import SPECS
-from suite.records import Aspect, Comparison, Direction, Tolerance, Verdict
+from suite.records import Aspect, Comparison, Direction, Tier, Tolerance, Verdict
+from suite.stats.binomial import ALPHA
 
 TITLES = {
     "prefill_tok_s": "prefill rate",
@@ -20,26 +22,33 @@ TITLES = {
     "kv_cache_bytes": "KV cache",
     "exact": "share of right answers",
     "output_tokens": "answer length",
+    "logprob": "log-probability of the accepted answers",
     "truncated": "share of truncated answers",
     "empty": "share of empty answers",
     "unparsable": "share of unparsable answers",
 }
 
 
-def sentence(comparison: Comparison, tolerance: Tolerance, verdict: Verdict) -> str:
+NATS = "nats a token"
+_UNITS = {"tokens": "tokens", "nats": NATS}
+"""Unit of a metric of answers → that of its amounts; all others are shares, told in points of 100."""
+
+
+def sentence(comparison: Comparison, tolerance: Tolerance, decision: Decision) -> str:
     """The one sentence that a person reads first."""
     subject = f"{comparison.variant}: {TITLES.get(comparison.metric, comparison.metric)} ({comparison.scope})"
     if comparison.unresolved is not None:
         return f"{subject} {_UNRESOLVED.get(comparison.unresolved, 'has no verdict')}: {comparison.reason}"
     if comparison.observed is None or comparison.baseline is None:
         return f"{subject} was not measured"
-    return f"{subject} {_change(comparison)}{_evidence(comparison)}; {_limits(comparison, tolerance, verdict)}"
+    return f"{subject} {_change(comparison)}{_evidence(comparison)}; {_limits(comparison, tolerance, decision)}"
 
 
 _UNRESOLVED = {
     Verdict.ERROR: "could not be measured",
     Verdict.INVALID: "was measured of something else",
     Verdict.NOT_MEASURED: "was not measured",
+    Verdict.INCONCLUSIVE: "cannot be told",
     Verdict.UNBASELINED: "has no baseline",
     Verdict.NOT_COMPARABLE: "cannot be compared with its baseline",
 }
@@ -56,28 +65,37 @@ def format_value(metric: str, value: float) -> str:
             return f"{value:.4g} tok/s"
         case "tokens":
             return f"{value:.1f} tokens"
+        case "nats":
+            return f"{value:.4f}"
         case _:
             return f"{value:.3f}"
 
 
 def format_amount(comparison: Comparison, amount: float) -> str:
-    """An amount on the scale of the drift: percent, points of 100, or tokens."""
+    """An amount on the scale of the drift: percent, points of 100, tokens, or nats a token."""
     return f"{_number(comparison, amount)} {_unit(comparison)}"
 
 
 def _number(comparison: Comparison, amount: float) -> str:
-    scaled = amount if _unit(comparison) == "tokens" else 100 * amount
-    return f"{scaled:.1f}"
+    match _unit(comparison):
+        case "tokens":
+            return f"{amount:.1f}"
+        case unit if unit == NATS:
+            return f"{amount:.3f}"
+        case _:
+            return f"{100 * amount:.1f}"
 
 
 def _unit(comparison: Comparison) -> str:
     if comparison.aspect is not Aspect.QUALITY:
         return "%"
-    return "tokens" if SPECS[comparison.metric].unit == "tokens" else "points"
+    return _UNITS.get(SPECS[comparison.metric].unit, "points")
 
 
 def _change(comparison: Comparison) -> str:
     old, new = (format_value(comparison.metric, value or 0.0) for value in (comparison.baseline, comparison.observed))
+    if comparison.identical and is_estimated(comparison):
+        return f"is unchanged at {new}: every accepted answer is as likely as it was, on {comparison.n} cases"
     if comparison.identical:
         return f"is unchanged at {new}: every answer is the same, token for token, on {comparison.n} cases"
     if comparison.drift is None:
@@ -96,17 +114,30 @@ def _evidence(comparison: Comparison) -> str:
         low, high = (_number(comparison, bound) for bound in comparison.interval)
         level = "95 % one-sided bounds" if comparison.aspect is Aspect.QUALITY else "95 %"
         parts.append(f"{level}: {low} … {high} {_unit(comparison)} worse")
+    if is_estimated(comparison) and comparison.aspect is Aspect.QUALITY:
+        parts.append(f"{comparison.n} cases, families counted once")
     if comparison.aspect is Aspect.SPEED:
-        parts.append(f"launches: {comparison.n} now, {comparison.n_baseline} then")
+        parts.append(_launches(comparison))
     if comparison.p_value is not None and not comparison.identical:
         lost, gained = flip_counts(comparison)
-        parts.append(f"{lost} lost and {gained} gained of {comparison.n} cases, p = {comparison.p_value:.2g}")
+        flips = f"{lost} lost and {gained} gained of " if comparison.metric in ("score", "exact") else ""
+        parts.append(f"{flips}{comparison.n} cases, p = {comparison.p_value:.2g}")
+    if comparison.tier is not Tier.NONE:
+        parts.append(f"tier {comparison.tier}")
+    if comparison.left_out:
+        parts.append(f"{len(comparison.left_out)} cases depend on the number of threads and cannot testify")
     if comparison.contended:
         parts.append(comparison.contended)
     return f" ({'; '.join(parts)})" if parts else ""
 
 
-def _limits(comparison: Comparison, tolerance: Tolerance, verdict: Verdict) -> str:
+def _launches(comparison: Comparison) -> str:
+    if comparison.tier is Tier.DUET:
+        return f"{comparison.n} launches side by side"
+    return f"launches: {comparison.n} now, {comparison.n_baseline} then"
+
+
+def _limits(comparison: Comparison, tolerance: Tolerance, decision: Decision) -> str:
     """Tolerance, what could have been seen, and why it cannot be told when it cannot."""
     limit = limit_of(comparison, tolerance)
     words = [f"tolerance {format_amount(comparison, limit)}"]
@@ -116,22 +147,56 @@ def _limits(comparison: Comparison, tolerance: Tolerance, verdict: Verdict) -> s
             words.append("which makes the tolerance tighter than the noise allows")
     elif comparison.p_value is not None:
         words.append(f"{comparison.n} cases are too few to show any loss")
-    if verdict is Verdict.INCONCLUSIVE:
-        words.append(f"cannot tell: {_doubt(comparison, limit)}")
+    if decision.verdict is Verdict.INCONCLUSIVE:
+        words.append(f"cannot tell: {_doubt(comparison, limit, decision)}")
     if comparison.reason and not comparison.contended:
         words.append(comparison.reason)
     return ", ".join(words)
 
 
-def _doubt(comparison: Comparison, limit: float) -> str:
+def _doubt(comparison: Comparison, limit: float, decision: Decision) -> str:
     if comparison.contended:
         return "the machine was not ours"
+    if comparison.flags:
+        return f"the machine was not as it should be ({'; '.join(comparison.flags)})"
+    if is_estimated(comparison) and comparison.aspect is Aspect.QUALITY:
+        return _doubt_logprob(comparison, limit, decision)
     if comparison.aspect is Aspect.QUALITY:
-        return "so few changed answers may be luck"
+        return _doubt_answers(comparison, limit, decision)
+    return _doubt_speed(comparison, limit, decision)
+
+
+def _doubt_speed(comparison: Comparison, limit: float, decision: Decision) -> str:
     if comparison.interval is None:
-        return "one launch on each side has no spread"
-    if blames_machine(comparison, limit):
+        side_by_side = comparison.tier is Tier.DUET
+        return (
+            "fewer than two launches are clean on both sides"
+            if side_by_side
+            else "one launch on each side has no spread"
+        )
+    if blames_machine(comparison, limit, decision.p_needed or 0.0):
         worst = max(comparison.machine_drift, key=abs)
         word = "slower" if worst > 0 else "faster"
         return f"the machine itself is {100 * abs(worst):.0f} % {word} than when the baseline was accepted (yardstick)"
+    low, high = comparison.interval
+    if low > limit:
+        return f"beyond the tolerance by itself, but not among {decision.family} checks of one run"
+    return "the interval spans the tolerance" if high > limit else "the interval is too close to the tolerance"
+
+
+def _doubt_logprob(comparison: Comparison, limit: float, decision: Decision) -> str:
+    if comparison.interval is None:
+        return "a single case has no spread"
+    if comparison.interval[0] > limit:
+        return f"beyond the tolerance by itself, but not among {decision.family} such checks of one run"
     return "the interval spans the tolerance"
+
+
+def _doubt_answers(comparison: Comparison, limit: float, decision: Decision) -> str:
+    loss = comparison.drift or 0.0
+    if loss <= limit:
+        most = format_amount(comparison, comparison.interval[1]) if comparison.interval else "any amount"
+        return f"on other cases like these {most} may be lost"
+    if (comparison.p_value or 1.0) <= ALPHA and decision.family > 1:
+        return f"beyond the tolerance by itself, but not among {decision.family} such checks of one run"
+    return "so few changed answers may be luck"

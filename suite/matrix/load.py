@@ -12,7 +12,7 @@ from suite.errors import MatrixFileError, UsageError, nearest
 from suite.matrix.added import add_variants
 from suite.matrix.tables import MatrixTable
 from suite.matrix.variants import OptionsOf, VariantReader
-from suite.records import Deadlines, Matrix, Protocol, Scenario, Tolerance, Variant
+from suite.records import Budget, Deadlines, Matrix, Protocol, Scenario, Tolerance, Variant
 from suite.schema import parse
 
 VARIANT_NAME = re.compile(r"[a-z0-9][a-z0-9_.]*")
@@ -43,6 +43,7 @@ def load_matrix(file: Path, *, added: Sequence[str] = (), options_of: OptionsOf)
         protocol=Protocol(**asdict(table.protocol)),
         policy={metric: Tolerance(**asdict(entry)) for metric, entry in table.policy.items()},
         deadlines=Deadlines(**asdict(table.deadlines)),
+        budgets={metric: Budget(**asdict(entry)) for metric, entry in table.budget.items()},
         file=str(file),
         notes=table.model.notes,
     )

@@ -54,10 +54,14 @@ class ProtocolTable:
     """``[protocol]``: how often speed is measured."""
 
     launches: Count = _PROTOCOL.launches
+    max_launches: Count = _PROTOCOL.max_launches
     rounds: Count = _PROTOCOL.rounds
     warmup: CountOrNone = _PROTOCOL.warmup
+    max_warmup: CountOrNone = _PROTOCOL.max_warmup
     retries: CountOrNone = _PROTOCOL.retries
     max_pressure: Share = _PROTOCOL.max_pressure
+    max_steal: Share = _PROTOCOL.max_steal
+    pin: StrictBool = _PROTOCOL.pin
     resident: Literal["auto", "all", "one"] = _PROTOCOL.resident
 
 
@@ -77,6 +81,15 @@ class ToleranceTable:
     relative: Amount = _TOLERANCE.relative
     absolute: Amount = _TOLERANCE.absolute
     gate: Gate = _TOLERANCE.gate
+    duet: Amount | None = _TOLERANCE.duet
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetTable:
+    """``[budget.<metric>]``: what a variant may cost against the reference of the same run."""
+
+    limit: Amount
+    gate: Gate = Gate.INFO
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,3 +103,4 @@ class MatrixTable:
     protocol: ProtocolTable = field(default_factory=ProtocolTable)
     deadlines: DeadlinesTable = field(default_factory=DeadlinesTable)
     policy: Mapping[str, ToleranceTable] = field(default_factory=dict)
+    budget: Mapping[str, BudgetTable] = field(default_factory=dict)

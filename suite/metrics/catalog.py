@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from suite.records import Aspect, Direction, MetricSpec
 
+_POOLED = "value: median over launches of that of all the launch's clean samples together"
 _PER_SAMPLE = "value: median over launches of the median over clean samples"
 
 
@@ -19,16 +20,18 @@ _SPEED = (
         "prefill_tok_s", "tok/s", "higher", Aspect.SPEED, "newly evaluated prompt tokens / prefill time", _PER_SAMPLE
     ),
     _spec("ttft_s", "s", "lower", Aspect.SPEED, "request start to first token available", _PER_SAMPLE),
-    _spec("decode_tok_s", "tok/s", "higher", Aspect.SPEED, "(n - 1) / (last - first token time)", _PER_SAMPLE),
+    _spec(
+        "decode_tok_s", "tok/s", "higher", Aspect.SPEED, "(n - 1) / (last - first token time), nothing trimmed", _POOLED
+    ),
     _spec(
         "itl_s",
         "s",
         "lower",
         Aspect.SPEED,
-        "median gap between two tokens (a stall within a sample moves decode_tok_s, not this)",
+        "median gap between two tokens, the first two left out (a stall moves decode_tok_s, not this)",
         _PER_SAMPLE,
     ),
-    _spec("tpot_s", "s", "lower", Aspect.SPEED, "(last - first token time) / (n - 1)", _PER_SAMPLE),
+    _spec("tpot_s", "s", "lower", Aspect.SPEED, "(last - first token time) / (n - 1), nothing trimmed", _POOLED),
     _spec("load_s", "s", "lower", Aspect.SPEED, "start of the load to ready", "value: median over launches"),
     _spec(
         "cold_ttft_s",
@@ -97,8 +100,24 @@ _QUALITY = (
         Aspect.QUALITY,
         "share of answers whose token budget ran out before an anchored answer appeared",
     ),
+    _spec(
+        "logprob",
+        "nats",
+        "higher",
+        Aspect.QUALITY,
+        "mean log-probability per token of the accepted answer, then and now",
+        "mean over cases, template families counting once",
+    ),
     _spec("empty", "share", "lower", Aspect.QUALITY, "share of answers of nothing but white space, thoughts stripped"),
     _spec("unparsable", "share", "lower", Aspect.QUALITY, "share of answers in which no rule of the scorer found one"),
+    _spec(
+        "looping",
+        "share",
+        "lower",
+        Aspect.QUALITY,
+        "share of answers that end in a loop: a block of 1 to 32 tokens at least 4 times, over at least 24 tokens",
+        "compared with the reference only: not all accepted answers keep their token ids",
+    ),
 )
 
 SPECS: Mapping[str, MetricSpec] = MappingProxyType({spec.name: spec for spec in (*_SPEED, *_MEMORY, *_QUALITY)})

@@ -1,8 +1,8 @@
 """Speed of one variant: timed samples and launches → measurements. Only clean samples count.
 
-`decode_tok_s` follows the definition, (n - 1) / (last - first token time), so one stall within a sample lowers that
-sample. Robustness comes afterwards: stalled samples are contended and left out, and the value is a median of medians.
-`itl_s` is the median gap, which a single stall cannot move; the two drift apart when a backend stalls now and then.
+`decode_tok_s` follows the definition, (n - 1) / (last - first token time), over all clean samples of a launch together: no
+stall is trimmed away. `itl_s` is the median gap, which single stalls cannot move; the two drift apart when a backend stalls
+now and then, so the median is the sharp gate and the other one stands guard.
 """
 
 from __future__ import annotations
@@ -10,11 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from suite.records import Launch, Measurement, SampleStatus, SpeedSample, VariantResult, Witness
-from suite.stats.intervals import mean_interval
-from suite.stats.robust import group_medians, median, median_of_groups
+from suite.metrics.catalog import SPECS
+from suite.records import Direction, Launch, Measurement, SampleStatus, SpeedSample, VariantResult, Witness
+from suite.stats.intervals import interval_of, paired_mean
+from suite.stats.robust import group_by, harmonic_mean, mean, median
 
 Rate = Callable[[SpeedSample], float | None]
+
+FIRST_GAPS = 2
+"""Gaps after a switch to another variant that are left out of the median gap."""
+FEWEST_GAPS = 8
+"""Gaps that must remain for that."""
 
 
 def prefill_tok_s(sample: SpeedSample) -> float | None:
@@ -33,8 +39,12 @@ def tpot_s(sample: SpeedSample) -> float | None:
 
 
 def median_itl_s(sample: SpeedSample) -> float | None:
-    """The median gap between two tokens; None for fewer than two tokens."""
-    return median(sample.itl_s) if sample.itl_s else None
+    """The median gap between two tokens; None for fewer than two tokens.
+
+    The first gaps after a switch to another variant are a little slower, and left out where enough remain.
+    """
+    gaps = sample.itl_s[FIRST_GAPS:] if len(sample.itl_s) >= FIRST_GAPS + FEWEST_GAPS else sample.itl_s
+    return median(gaps) if gaps else None
 
 
 PER_SAMPLE: Mapping[str, Rate] = {
@@ -54,6 +64,13 @@ PER_LAUNCH: Mapping[str, Callable[[Launch], float | None]] = {
 }
 
 
+POOLED: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "decode_tok_s": harmonic_mean,
+    "tpot_s": mean,
+}
+"""Metrics that nothing is trimmed from: a launch's value is that of all its tokens together (every slice has as many), so that
+stalls in a few slices count too. They stand guard beside the medians."""
+
 YARDSTICKS = ("yardstick_hash_bytes_s", "yardstick_copy_bytes_s")
 """The machine's own speed: a witness. Never gated, and nothing is divided by it."""
 
@@ -61,7 +78,7 @@ YARDSTICKS = ("yardstick_hash_bytes_s", "yardstick_copy_bytes_s")
 def measure_samples(samples: Sequence[SpeedSample]) -> tuple[Measurement, ...]:
     """Measurements of one variant's timed samples, by metric, then by scenario in order of first appearance.
 
-    Value: median over launches of the median over the launch's clean samples. With no clean sample the status is
+    Value: median over launches of the launch's value (`launch_values`). With no clean sample the status is
     ``contended``, with what the witnesses saw, and the contended samples for display; with none but rejected samples,
     which timed something else, ``not_measured``.
     """
@@ -69,6 +86,44 @@ def measure_samples(samples: Sequence[SpeedSample]) -> tuple[Measurement, ...]:
     for sample in samples:
         scenarios.setdefault(sample.scenario, []).append(sample)
     return tuple(_measure(metric, scenario, taken) for metric in PER_SAMPLE for scenario, taken in scenarios.items())
+
+
+def launch_values(measurement: Measurement) -> dict[int, float]:
+    """One number a launch, the sampling unit: the median over its samples, or all of it where nothing is trimmed."""
+    return _by_launch(measurement.metric, measurement.samples, measurement.launches) if measurement.launches else {}
+
+
+def pair_logs(metric: str, now: Sequence[SpeedSample], old: Sequence[SpeedSample]) -> dict[int, float]:
+    """Old and new side by side: by launch, the log of the ratio of their values, positive is worse for the new one.
+
+    Slices of the same launch, scenario and round were taken one right after the other, and count only if both are clean.
+    The median over the pairs; of a metric that nothing is trimmed from, the ratio over all pairs together.
+    """
+    read = PER_SAMPLE[metric]
+    olds = {(s.scenario, s.launch, s.round): value for s in old if _is_clean(s) if (value := read(s)) is not None}
+    pairs: dict[int, list[tuple[float, float]]] = {}
+    for sample in now:
+        then = olds.get((sample.scenario, sample.launch, sample.round))
+        if then is not None and _is_clean(sample) and (value := read(sample)) is not None:
+            pairs.setdefault(sample.launch, []).append((value, then))
+    worse = 1 if SPECS[metric].direction is Direction.LOWER else -1
+    return {launch: worse * _log_ratio(metric, taken) for launch, taken in sorted(pairs.items())}
+
+
+def _log_ratio(metric: str, pairs: Sequence[tuple[float, float]]) -> float:
+    if metric in POOLED:
+        news, olds = zip(*pairs, strict=True)
+        return math.log(POOLED[metric](news) / POOLED[metric](olds))
+    return median([math.log(new / old) for new, old in pairs])
+
+
+def _is_clean(sample: SpeedSample) -> bool:
+    return sample.status is SampleStatus.CLEAN
+
+
+def _by_launch(metric: str, samples: Sequence[float], launches: Sequence[int]) -> dict[int, float]:
+    combine = POOLED.get(metric, median)
+    return {launch: combine(values) for launch, values in group_by(samples, launches).items()}
 
 
 def measure_launches(launches: Sequence[Launch]) -> tuple[Measurement, ...]:
@@ -102,8 +157,11 @@ def speedup_interval(ratios: Sequence[float]) -> tuple[float, float] | None:
     """95 % t interval of a geometric mean of ratios (on their logs, one a launch); None for fewer than two."""
     if not ratios or min(ratios) <= 0:
         return None
-    interval = mean_interval([math.log(ratio) for ratio in ratios])
-    return None if interval is None else (math.exp(interval.low), math.exp(interval.high))
+    estimate = paired_mean([math.log(ratio) for ratio in ratios])
+    if estimate is None:
+        return None
+    low, high = interval_of(estimate)
+    return math.exp(low), math.exp(high)
 
 
 def _ratios(result: VariantResult, base: VariantResult) -> Iterable[Measurement]:
@@ -118,8 +176,7 @@ def _ratio(mine: Measurement, reference: Measurement) -> Measurement:
         if side.status == "not_measured":
             reason = f"decode_tok_s was not measured: {side.reason}"
             return Measurement(metric="speedup", scope=mine.scope, value=None, status="not_measured", reason=reason)
-    numerators = group_medians(mine.samples, mine.launches)
-    denominators = group_medians(reference.samples, reference.launches)
+    numerators, denominators = launch_values(mine), launch_values(reference)
     shared = sorted(numerators.keys() & denominators.keys())
     if not shared:
         reason = "no launch of both variant and reference has clean samples"
@@ -162,7 +219,7 @@ def _from_pairs(
     return Measurement(
         metric=metric,
         scope=scope,
-        value=median_of_groups(samples, launches),
+        value=median(list(_by_launch(metric, samples, launches).values())),
         samples=samples,
         launches=launches,
         status="contended" if contended else "measured",

@@ -47,7 +47,7 @@ def _ini_type(option: Option) -> Literal["args", "bool", "string"]:
 def pytest_configure(config: pytest.Config) -> None:
     """Wake up when asked to."""
     config.addinivalue_line("markers", "matrix: belongs to the model matrix")
-    for marker in ("matrix_quality", "matrix_speed", "matrix_memory", "matrix_case"):
+    for marker in ("matrix_quality", "matrix_speed", "matrix_memory", "matrix_case", "matrix_budget"):
         config.addinivalue_line("markers", f"{marker}: a {marker.removeprefix('matrix_')} item of the model matrix")
     lone = [option.flag for option in OPTIONS if config.getoption(option.name)]
     if lone and not config.getoption("model_matrix"):

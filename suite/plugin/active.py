@@ -12,13 +12,16 @@ from typing import Any, cast
 import pytest
 
 from suite.engine.belongings import check_directory
+from suite.engine.failures import VariantFailed
+from suite.engine.locking import RunLock
 from suite.engine.opening import Question, open_session, prepare_directory, read_question
-from suite.engine.session import MatrixSession, VariantFailed
+from suite.engine.session import MatrixSession
 from suite.errors import QuantdriftError, UsageError
+from suite.gate.plan import GateItem
 from suite.plugin import FIXTURE, NAME, option_reader
 from suite.plugin.closing import Outcome, close_run
 from suite.plugin.fixture import MatrixVariant, OwnTest
-from suite.plugin.items import GateTest, MatrixFile, MatrixItem, raise_failed
+from suite.plugin.items import BudgetTest, GateTest, MatrixFile, MatrixItem, raise_failed
 from suite.records import Aspect, Variant
 from suite.reporting.hostile import plain
 from suite.settings import Settings, read_settings
@@ -54,9 +57,10 @@ class MatrixPlugin:
         )
         if directory is None and self.settings.report is not None and not self.question.resumed:
             check_directory(self.question.directory)
-        self.timed_together: tuple[Variant, ...] = ()
         self.outcome: Outcome | None = None
         self._session: MatrixSession | None = None
+        self._lock: RunLock | None = None
+        self._gates: tuple[tuple[Variant, GateItem], ...] = ()
         self._selected: set[str] = set()
         self._reported: set[str] = set()
         self._prepared = False
@@ -69,8 +73,18 @@ class MatrixPlugin:
     def session(self) -> MatrixSession:
         """The session; begun, and its directory made, when the first item runs."""
         if self._session is None:
+            if self.worker is None:
+                self._take_lock()
             self._session = open_session(self.question, self._say, worker=self.worker)
+            self._session.select(self._gates)
         return self._session
+
+    def _take_lock(self) -> None:
+        """Two processes that wrote into one run would lose each other's work."""
+        try:
+            self._lock = RunLock(self.question.directory)
+        except UsageError as fault:
+            pytest.exit(f"quantdrift: {fault}", returncode=USAGE_STATUS)
 
     # ------------------------------------------------------------------------------------------ collection
 
@@ -85,7 +99,7 @@ class MatrixPlugin:
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """A user's own test that takes the fixture runs once for each variant."""
         if FIXTURE in metafunc.fixturenames:
-            names = [variant.name for variant in self.question.plan.matrix.variants]
+            names = [variant.name for variant in self.question.plan.asked_for]
             metafunc.parametrize(FIXTURE, names, indirect=True)
 
     @pytest.hookimpl(tryfirst=True)
@@ -97,23 +111,20 @@ class MatrixPlugin:
             config.hook.pytest_deselected(items=other)
         items[:] = sorted((item for item in items if _belongs(item)), key=self._rank)
 
-    def _rank(self, item: pytest.Item) -> tuple[bool, int, int]:
-        """Answers variant by variant, so that each is loaded once; then everything that is timed."""
+    def _rank(self, item: pytest.Item) -> tuple[int, int]:
+        """Answers variant by variant, so that each is loaded once; own tests; then all gates, which are judged together."""
         names = [variant.name for variant in self.question.plan.matrix.variants]
-        if isinstance(item, MatrixItem):
-            index = names.index(item.variant.name)
-            is_gate = isinstance(item, GateTest)
-            timed = isinstance(item, GateTest) and item.gate.aspect is not Aspect.QUALITY
-            return timed, index, 2 if is_gate else 0
-        return False, names.index(_param(item)), 1
+        if not isinstance(item, MatrixItem):
+            return 1, names.index(_param(item))
+        if isinstance(item, BudgetTest):
+            return 4, names.index(item.variant.name)
+        if not isinstance(item, GateTest):
+            return 0, names.index(item.variant.name)
+        return 2 if item.gate.aspect is Aspect.QUALITY else 3, names.index(item.variant.name)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Those variants are timed together of which a timed gate was selected."""
-        gates = [
-            item for item in session.items if isinstance(item, GateTest) and item.gate.aspect is not Aspect.QUALITY
-        ]
-        wanted = {item.variant.name for item in gates}
-        self.timed_together = tuple(v for v in self.question.plan.matrix.variants if v.name in wanted)
+        """What was selected is measured and judged together."""
+        self._gates = tuple((item.variant, item.gate) for item in session.items if isinstance(item, GateTest))
         self._selected |= {item.nodeid for item in session.items}
 
     # ------------------------------------------------------------------------------------------ running
@@ -145,6 +156,7 @@ class MatrixPlugin:
         """Every process of xdist writes into the same run."""
         if not self._prepared:
             self._prepared = True
+            self._take_lock()
             prepare_directory(self.question)
         node.workerinput[DIRECTORY] = str(self.question.directory)
 
@@ -179,6 +191,8 @@ class MatrixPlugin:
         finally:
             if self._session is not None:
                 self._session.close()
+            if self._lock is not None:
+                self._lock.release()
 
     def _conclude(self, session: pytest.Session, exitstatus: int) -> None:
         if self.worker is not None or not self._selected or self.config.option.collectonly:
@@ -210,7 +224,7 @@ def _read_settings(config: pytest.Config) -> Settings:
 
     def value(name: str) -> Any:
         given = config.getoption(name)
-        is_path = name in ("matrix_file", "matrix_cases", "matrix_baselines", "matrix_report")
+        is_path = name in ("matrix_file", "matrix_cases", "matrix_baselines", "matrix_report", "matrix_against")
         return str(config.invocation_params.dir / given) if given and is_path else read(name)
 
     return read_settings(value, root=config.rootpath)

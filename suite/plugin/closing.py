@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from suite.atomic import write_text
 from suite.engine.accepting import accept_baselines
 from suite.engine.answering import check_same_prompts
-from suite.engine.assembling import Ledger, assemble
+from suite.engine.assembling import OLD, Ledger, assemble
 from suite.engine.belongings import remove_run
+from suite.engine.completing import complete
+from suite.engine.locking import LOCK_FILE
 from suite.engine.opening import Question, read_ledger
 from suite.engine.session import MatrixSession
 from suite.errors import StoreError, VariantInvalid
@@ -52,7 +54,7 @@ def close_run(question: Question, session: MatrixSession | None, *, lost: int, i
         return _tell_interrupted(question)
     unsettled = _settle(session)
     ledger = read_ledger(question.directory)
-    run = _put_together(question, ledger)
+    run = _complete(question, _put_together(question, ledger))
     if not (run.trials or run.speed_samples or ledger.artifacts.keys() - ledger.failures.keys()):
         return _tell_nothing(question, run)
     report = build_report(run)
@@ -74,6 +76,14 @@ def close_run(question: Question, session: MatrixSession | None, *, lost: int, i
         )
     failed = refused or bool(unsettled) or _holds_failure(ledger)
     return Outcome(report=report, lines=tuple(lines), failed=failed, broken=bool(lost))
+
+
+def _complete(question: Question, run: Run) -> Run:
+    """The run with what only the whole tells. A damaged baseline leaves it out: judging has told it."""
+    try:
+        return complete(run, BaselineStore(question.settings.baselines), question.plan.policy)
+    except StoreError:
+        return run
 
 
 def _settle(session: MatrixSession | None) -> list[str]:
@@ -116,7 +126,11 @@ def _link_latest(question: Question) -> list[str]:
 
 def _holds_failure(ledger: Ledger) -> bool:
     """Whether a variant failed, whatever became of the one test that told it: caught, or run once more and skipped."""
-    return any(failure.verdict in (Verdict.ERROR, Verdict.INVALID) for failure in ledger.failures.values())
+    return any(
+        failure.verdict in (Verdict.ERROR, Verdict.INVALID)
+        for failure in ledger.failures.values()
+        if not failure.variant.endswith(OLD)  # an old environment that does not work is no fault of the new one
+    )
 
 
 def _put_together(question: Question, ledger: Ledger) -> Run:
@@ -125,7 +139,7 @@ def _put_together(question: Question, ledger: Ledger) -> Run:
     unequal = []
     first = next(iter(v.name for v in plan.matrix.variants if v.name in ledger.prompts), None)
     for name, ids in ledger.prompts.items():
-        if first is None or name == first or name in ledger.failures:
+        if first is None or name == first or name in ledger.failures or name.endswith(OLD):
             continue
         try:
             check_same_prompts(ids, ledger.prompts[first], other=first)
@@ -133,7 +147,7 @@ def _put_together(question: Question, ledger: Ledger) -> Run:
             unequal.append(VariantFailure(variant=name, verdict=Verdict.INVALID, reason=str(fault)))
     for failure in unequal:
         ledger.add(failure)
-    return assemble(question.head, ledger, plan.matrix, plan.cases, plan.environment)
+    return assemble(question.head, ledger, plan.matrix, plan.cases, plan.environment, plan.shadows)
 
 
 def _tell_interrupted(question: Question) -> Outcome:
@@ -164,8 +178,9 @@ def _remove(question: Question) -> None:
     """Remove what this run wrote, and directories that are empty then: the directory may be one that a person named."""
     remove_run(question.directory)
     logs = question.directory / "logs"
-    for variant in question.plan.matrix.variants:
+    for variant in (*question.plan.matrix.variants, *question.plan.shadows):
         (logs / f"{variant.name}.log").unlink(missing_ok=True)
+    (question.directory / LOCK_FILE).unlink(missing_ok=True)
     runs = question.settings.runs
     for directory in (logs, question.directory, runs / "runs", runs):
         with contextlib.suppress(OSError):

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from suite.engine.session import VariantFailed
+from suite.engine.failures import VariantFailed
 from suite.errors import QuantdriftError
 from suite.gate import failing
+from suite.gate.budget_plan import ANSWERS, BudgetItem, judge_budget
 from suite.gate.plan import GateItem
 from suite.records import Aspect, Case, Finding, TrialStatus, Variant, Verdict
 from suite.reporting.failure import explain
@@ -77,14 +78,35 @@ class GateTest(MatrixItem):
         self.add_marker(f"matrix_{gate.aspect}")
 
     def runtest(self) -> None:
-        """Measure what is missing, compare, judge."""
+        """Measure what the selected gates need, judge them together, and tell what this one comes to."""
         try:
-            findings = self.plugin.session.findings(self.variant, self.gate, self.plugin.timed_together)
+            findings = self.plugin.session.findings(self.variant, self.gate)
         except VariantFailed as failed:
             raise_failed(failed, self.plugin.settings)
         for finding in findings:
             self.user_properties.extend(gate_properties(finding))
         conclude(findings, self.plugin.settings)
+
+
+class BudgetTest(MatrixItem):
+    """One budget of one variant against the reference: fails when even the most favourable value breaks it."""
+
+    def __init__(self, *, budget: BudgetItem, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.budget = budget
+        self.add_marker("matrix_budget")
+
+    def runtest(self) -> None:
+        """Measure both sides if they were not, and hold one against the other."""
+        try:
+            loss = self.plugin.session.cost(self.variant, self.budget)
+        except VariantFailed as failed:
+            raise_failed(failed, self.plugin.settings)
+        judged = judge_budget(loss, self.budget, strict=self.plugin.settings.strict)
+        if judged.outcome == "fails":
+            raise GateFailed(plain(judged.text))
+        if judged.outcome == "skips":
+            pytest.skip(plain(judged.text))
 
 
 def conclude(findings: Sequence[Finding], settings: Settings) -> None:
@@ -126,7 +148,7 @@ class MatrixFile(pytest.File):
     def collect(self) -> Iterator[MatrixItem]:
         """Every item, readable by its name: ``test_case[q4_k_m-math/apples]``, ``test_speed[q4_k_m-short-decode_tok_s]``."""
         plan, only = self.plugin.question.plan, self.plugin.settings.only
-        for variant in plan.matrix.variants:
+        for variant in plan.asked_for:
             common: dict[str, Any] = {"plugin": self.plugin, "variant": variant}
             if only != "speed":
                 for case in plan.cases:
@@ -134,6 +156,9 @@ class MatrixFile(pytest.File):
             for gate in plan.gates:
                 if only is None or (gate.aspect is Aspect.QUALITY) == (only == "answers"):
                     yield GateTest.from_parent(self, name=name_gate(variant, gate), gate=gate, **common)
+            for budget in plan.budgets if variant.old_of is None and not variant.reference else ():
+                if only is None or (budget.metric in ANSWERS) == (only == "answers"):
+                    yield BudgetTest.from_parent(self, name=budget.name(variant.name), budget=budget, **common)
 
 
 def name_gate(variant: Variant, gate: GateItem) -> str:

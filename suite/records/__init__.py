@@ -8,6 +8,7 @@ Units are in the names: ``_s`` seconds, ``_bytes`` bytes, ``_tok_s`` tokens a se
 """
 
 from suite.records.asked import (
+    Budget,
     Case,
     Deadlines,
     Matrix,
@@ -36,6 +37,7 @@ from suite.records.judged import (
     Comparison,
     Finding,
     Flip,
+    Loss,
     Run,
     VariantResult,
 )
@@ -43,6 +45,8 @@ from suite.records.stored import (
     BaselineCase,
     BaselineMetric,
     Baselines,
+    Noise,
+    NoiseFloor,
     Note,
     Provenance,
     QualityBaseline,
@@ -73,6 +77,7 @@ __all__ = [
     "BaselineCase",
     "BaselineMetric",
     "Baselines",
+    "Budget",
     "Case",
     "Comparison",
     "Deadlines",
@@ -83,9 +88,12 @@ __all__ = [
     "Gate",
     "Generation",
     "Launch",
+    "Loss",
     "Matrix",
     "Measurement",
     "MetricSpec",
+    "Noise",
+    "NoiseFloor",
     "Note",
     "Protocol",
     "Provenance",

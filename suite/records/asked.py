@@ -59,7 +59,7 @@ class Variant:
     """Lower-case identifier, e.g. ``q4_k_m``."""
     model: str
     backend: str
-    """A built-in name (``transformers``, ``bitsandbytes``, ``llama_cpp``, ``fake``) or ``package.module:attribute``."""
+    """A built-in name (``transformers``, ``bitsandbytes``, ``llama_cpp``, ``fake``, ``kernel``) or ``package.module:attribute``."""
     source: str
     """Where the weights come from, in the grammar of `suite.models.sources`."""
     quantization: str | None = None
@@ -70,22 +70,34 @@ class Variant:
     options: Mapping[str, Any] = field(default_factory=dict)
     """Backend options with every default filled in."""
     prompt_format: Literal["chat", "raw"] = "chat"
+    python: str | None = None
+    """The interpreter that it runs under; None is ours."""
+    old_of: str | None = None
+    """Set on the old side of a duet: the name of the variant that it is measured beside."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol:
     """How speed is measured."""
 
-    launches: int = 3
+    launches: int = 5
     """Fresh loads of each variant: the sampling unit."""
-    rounds: int = 4
-    """Timed samples of each scenario in each launch, interleaved across the variants."""
+    max_launches: int = 10
+    """Up to here launches are added for a variant of which a gate is undecided."""
+    rounds: int = 3
+    """Timed slices of each scenario in each launch, interleaved across the variants."""
     warmup: int = 1
-    """Untimed samples of each scenario after each load."""
+    """Fewest untimed slices after each load; it goes on until decoding has become steady."""
+    max_warmup: int = 6
+    """Most untimed slices after each load."""
     retries: int = 2
     """How often a contended or rejected sample is taken again."""
     max_pressure: float = 0.15
     """Share of the wall time in which some task waited for a CPU, above which a sample is contended."""
+    max_steal: float = 0.05
+    """Share of all CPU time that the hypervisor took, above which a sample is contended."""
+    pin: bool = True
+    """Keep every variant on the same CPUs: two processes on different cores differ by up to 10 %."""
     resident: Literal["auto", "all", "one"] = "auto"
     """Which variants are in memory at once: as many as fit, all, or one at a time (no interleaving)."""
 
@@ -99,6 +111,18 @@ class Tolerance:
     absolute: float = 0.0
     """In the metric's own unit."""
     gate: Gate = Gate.BLOCK
+    duet: float | None = None
+    """Takes the place of `relative` where old and new were measured side by side; None leaves it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What a variant may cost against the reference in the same run, for one quantity."""
+
+    limit: float
+    """Score: the largest loss, in credit (0.05 is 5 points). Speed-up: the smallest. Memory: the largest share of the
+    reference's. Output length: the largest ratio. Rates: the largest rise."""
+    gate: Gate = Gate.INFO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +146,8 @@ class Matrix:
     """Tolerance by metric identifier."""
     deadlines: Deadlines
     file: str
+    budgets: Mapping[str, Budget] = field(default_factory=dict)
+    """By ``metric`` or ``metric/scope``: the price that each variant may have against the reference."""
     notes: tuple[str, ...] = ()
     """What a reader of the report must know about this model, e.g. that the reference is a demonstration."""
 

@@ -70,6 +70,8 @@ class Generation:
     """Request start → prompt evaluated, device synchronized."""
     token_times_s: tuple[float, ...]
     """Request start → each token available; the first is TTFT."""
+    logprobs: tuple[float, ...] | None = None
+    """Natural logarithm of the probability of each token; None where the backend gives none, or nobody asked."""
 
     @property
     def ttft_s(self) -> float | None:
@@ -127,6 +129,11 @@ class Trial:
     generation: Generation | None
     """None when the worker failed."""
     error: str | None = None
+    accepted_logprob: float | None = None
+    """Mean log-probability per token, in nats, that the present variant gives the accepted answer to the same question: its own
+    answer, or another one that it was made to weigh. None without an accepted answer, or when the backend cannot tell."""
+    accepted_sha256: str | None = None
+    """Hash of the token ids of that accepted answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

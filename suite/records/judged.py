@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
-from suite.records.asked import Matrix, Tolerance, Variant
+from suite.records.asked import Budget, Matrix, Tolerance, Variant
 from suite.records.found import Artifact, Environment, Launch, Measurement, SpeedSample, Trial, VariantFailure
 from suite.records.words import Aspect, Gate, Tier, Verdict
 
@@ -40,8 +41,20 @@ class Comparison:
     """95 % interval of `drift`; for quality each end is a one-sided 95 % bound, so that it agrees with `p_value`."""
     mde: float | None = None
     """The smallest worsening that this comparison could have told from noise, same unit as `drift`."""
+    log_drift: float | None = None
+    """Speed: mean log ratio of now and then, positive is worse: the centre of the t interval. Log-probabilities:
+    the drift itself, in nats."""
+    log_se: float | None = None
+    """Its standard error, launches and (for stored baselines) sessions included."""
+    log_df: float | None = None
+    """Its degrees of freedom."""
+    log_floor: float = 0.0
+    """The part of the standard error that no number of launches on this side makes smaller."""
     p_value: float | None = None
-    """Score: exact one-sided p that it fell by luck (sign flips of the paired credits; McNemar for right and wrong)."""
+    """Answers: exact one-sided p that they got worse by luck (sign flips of paired differences, families as clusters;
+    McNemar for right and wrong)."""
+    p_least: float = 0.0
+    """The smallest p that this test could have given with the cases that changed; 1 when nothing changed."""
     p_gain: float | None = None
     """The same, that it rose by luck."""
     n: int = 0
@@ -62,6 +75,12 @@ class Comparison:
     """Speed: by which share each yardstick was slower (positive) than when the baseline was accepted."""
     contended: str = ""
     """Non-empty: too few clean samples, and what the witnesses saw."""
+    flags: tuple[str, ...] = ()
+    """Why the machine was not as it should be although there are clean samples: never a PASS."""
+    looks: int = 1
+    """How often this question has been judged on these data so far, this time included: the level is spent among them."""
+    left_out: tuple[str, ...] = ()
+    """Cases that cannot testify: their answers depend on the number of threads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +97,35 @@ class Finding:
     comparison: Comparison
     next_step: str = ""
     """What to do now, with the exact command."""
+    p_value: float | None = None
+    """One-sided p of "no worse than the tolerance" (speed) or "no worse" (answers); None where nothing is tested."""
+    p_needed: float | None = None
+    """The p below which it is REGRESSED, after sharing 5 % out over everything that this run tests."""
+    family: int = 0
+    """Number of tests among which its share was divided."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """What a variant costs against the reference of the same run. Positive `value` of a loss is worse."""
+
+    variant: str
+    metric: str
+    """``score``, ``exact``, ``speedup``, ``peak_rss_bytes``, ``output_tokens``, ``truncated``, ``empty``, ``unparsable``,
+    ``looping``."""
+    scope: str
+    value: float | None
+    """Score and rates: reference - variant, or its reverse where less is better. Speed-up, memory, length: the ratio."""
+    interval: tuple[float, float] | None
+    """95 %: exact for counts, t on launches for ratios."""
+    n: int
+    """Paired cases (clusters), or launches."""
+    lost: int = 0
+    gained: int = 0
+    mde: float | None = None
+    budget: Budget | None = None
+    answer: Literal["within budget", "over budget", "cannot tell", "no budget", "not measured"] = "no budget"
+    sentence: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,3 +160,8 @@ class Run:
     settings: Mapping[str, str]
     """Decoding parameters and options in force."""
     findings: tuple[Finding, ...] = ()
+    against: tuple[VariantResult, ...] = ()
+    """The old sides of a duet, measured beside the variants that they are named in."""
+    losses: tuple[Loss, ...] = ()
+    creep: tuple[Finding, ...] = ()
+    """Held against the first accepted baselines, where the latest ones have moved away from them. Informs only."""

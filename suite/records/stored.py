@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from suite.records.found import Artifact
 from suite.records.words import TrialStatus
@@ -19,6 +20,10 @@ class Provenance:
     run: str
     commit: str | None = None
     launches: int = 0
+    flags: tuple[str, ...] = ()
+    """What was not as it should be while it was measured."""
+    gates: Mapping[str, int] = field(default_factory=dict)
+    """How many gates of the variant ended in each verdict when it was accepted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +50,10 @@ class BaselineCase:
     output_sha256: str
     """Hash of the answer's token ids."""
     output_tokens: int
+    output_ids: str | None = None
+    """The answer's token ids, decimal, with a space between them; None in baselines accepted before they were kept."""
+    logprob: float | None = None
+    """Mean log-probability of its tokens, in nats; None too where the backend gives none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +91,49 @@ class SpeedBaseline:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseFloor:
+    """How much one quantity varies when nothing changed: standard deviations of its logarithm."""
+
+    slice_sd: float
+    """Between slices of one launch."""
+    launch_sd: float
+    """Between launches of one session."""
+    launch_df: int
+    session_sd: float
+    """Between sessions, launches averaged out."""
+    session_df: int
+    normaliser: Literal["none", "hash", "copy"] = "none"
+    """The yardstick that it may be divided by: only where that was seen to narrow the spread between sessions."""
+    normalised_session_sd: float | None = None
+    pair_sd: float | None = None
+    """Between launches, of the ratio of two variants measured side by side: what a duet varies by. None: not measured."""
+    pair_df: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """What `quantdrift calibrate` found on one machine."""
+
+    model: str
+    machine: str
+    identity: Mapping[str, str]
+    """The machine's."""
+    measured: str
+    """ISO 8601 date and time, UTC."""
+    sessions: int
+    launches: int
+    floors: Mapping[str, NoiseFloor]
+    """By metric; pooled over variants and scenarios."""
+    max_pressure: float | None = None
+    """The limits of a clean slice, as found; they take the place of the protocol's defaults."""
+    max_steal: float | None = None
+    launch_s: float | None = None
+    """Seconds that one launch of every variant takes: what more launches cost."""
+    edited: bool = False
+    """Found when read, never stored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Baselines:
     """What is stored of one variant."""
 
@@ -90,6 +142,11 @@ class Baselines:
     """Of this machine."""
     foreign: tuple[SpeedBaseline, ...] = ()
     """Of other machines."""
+    frozen_quality: QualityBaseline | None = None
+    """The first one that was accepted, which later ones are held against, so that creeping is seen."""
+    frozen_speed: SpeedBaseline | None = None
+    noise: Noise | None = None
+    """Of this machine, if it was calibrated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from suite.records import Aspect, Finding, Flip, Scenario, Tier, Verdict
+from suite.gate.decide import is_estimated
+from suite.records import Aspect, Comparison, Finding, Flip, Scenario, Tier, Verdict
 from suite.reporting import wording
 from suite.reporting.hostile import one_line, quoted, wrapped
 
@@ -38,6 +39,10 @@ def _screen(finding: Finding, scenario: Scenario | None) -> Iterator[str]:
         yield _line("reason", one_line(comparison.reason))
     if comparison.contended:
         yield _line("contended", one_line(comparison.contended))
+    for flag in comparison.flags:
+        yield _line("flag", one_line(flag))
+    if comparison.left_out:
+        yield _line("left out", f"answers depend on the number of threads: {wording.listed(comparison.left_out)}")
     yield from _suspects(finding)
     yield from _flips(comparison.flips)
     steps = [one_line(step) for step in finding.next_step.splitlines() if step.strip()]
@@ -73,11 +78,19 @@ def _numbers(finding: Finding) -> Iterator[str]:
     if comparison.observed is not None:
         yield _line("now", wording.value(finding.metric, comparison.observed), counted if comparison.n else "")
     if comparison.drift is not None:
-        p = f"p = {comparison.p_value:.2g} (one-sided McNemar)" if comparison.p_value is not None else ""
-        yield _line("drift", wording.drift(comparison), wording.drift_interval(comparison), p)
+        yield _line("drift", wording.drift(comparison), wording.drift_interval(comparison))
         tolerance = wording.tolerance(finding.tolerance, comparison)
         yield _line("tolerance", tolerance, wording.detectable(comparison))
+        if test := wording.tested(finding):
+            yield _line("test", f"{_null(comparison)}: {test}")
         yield _line("tier", _TIERS[comparison.tier])
+
+
+def _null(comparison: Comparison) -> str:
+    """What the test holds against chance, in words."""
+    if comparison.aspect is Aspect.QUALITY and not is_estimated(comparison):
+        return "exact, one-sided, of no loss"
+    return "t, one-sided, of no more than the tolerance"
 
 
 def _launches(number: int) -> str:

@@ -9,6 +9,7 @@ from suite.reporting import wording
 from suite.reporting.folding import Group
 from suite.reporting.hostile import cut, markdown, markdown_code, one_line, plain
 from suite.reporting.layout import speedup, ungraded
+from suite.reporting.losses import loss_markdown
 from suite.reporting.model import Report, Row
 
 _MOST_FINDINGS = 200
@@ -35,6 +36,8 @@ def _document(report: Report) -> Iterator[str]:
     yield from _table(report)
     yield from _remarks(report)
     yield from _groups(report)
+    if report.losses:
+        yield loss_markdown(report.losses, reference=report.reference)
     yield from _judged(report)
     yield from _answers(report)
 
@@ -84,7 +87,7 @@ def _emphasized(verdict: Verdict) -> str:
 def _remarks(report: Report) -> Iterator[str]:
     remarks = [f"Speeds are those of scenario {markdown_code(report.scenario)}."] if report.scenario else []
     remarks += [f"{markdown_code(row.variant)}: {markdown(row.mismatch)}" for row in report.rows if row.mismatch]
-    remarks += [markdown(sentence) for sentence in report.unmeasured]
+    remarks += [markdown(sentence) for sentence in (*report.unmeasured, *report.remarks)]
     for row in report.rows:
         for score in row.scores:
             if score.ungraded:
@@ -150,6 +153,7 @@ def _judged(report: Report) -> Iterator[str]:
         "95 % of the drift",
         "tolerance",
         "could have seen",
+        "p (needed)",
         "tier",
         "gate",
     ]
@@ -176,11 +180,18 @@ def _finding(finding: Finding) -> str:
             interval or wording.ABSENT,
             wording.tolerance(finding.tolerance, comparison),
             wording.detectable(comparison).removeprefix("could have seen ") if comparison.mde is not None else "–",
+            _test(finding),
             str(comparison.tier),
             str(finding.gate),
             _emphasized(finding.verdict),
         ]
     )
+
+
+def _test(finding: Finding) -> str:
+    if finding.p_value is None or finding.p_needed is None:
+        return wording.ABSENT
+    return f"{finding.p_value:.2g} (≤ {finding.p_needed:.2g})"
 
 
 def _answers(report: Report) -> Iterator[str]:

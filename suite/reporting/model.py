@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from suite.gate.failing import fails, is_accepted
@@ -14,8 +14,10 @@ from suite.records import (
     Finding,
     Flip,
     Gate,
+    Loss,
     Measurement,
     Run,
+    Tier,
     Trial,
     TrialStatus,
     VariantFailure,
@@ -129,6 +131,11 @@ class Report:
     unmeasured: tuple[str, ...]
     """A sentence for each thing that was not measured, or measured under load, and that no finding speaks of."""
     notes: tuple[str, ...]
+    remarks: tuple[str, ...]
+    """How it was measured, where that limits what it can say: in quick mode, on a machine that was never calibrated."""
+    reference: str | None
+    losses: tuple[Loss, ...]
+    """What each variant costs against the reference of the same run."""
     headline: str
     totals: Totals
 
@@ -155,9 +162,39 @@ def build_report(run: Run) -> Report:
         groups=fold(findings, run.variants, run.settings.get("update")),
         unmeasured=unmeasured(run),
         notes=run.matrix.notes,
+        remarks=tuple(describe_protocol(run)),
+        reference=run.matrix.reference.name if run.matrix.reference else None,
+        losses=run.losses,
         headline=_headline(totals, failed, accepted, _broken(run, rows)),
         totals=totals,
     )
+
+
+def describe_protocol(run: Run) -> Iterator[str]:
+    """What limits the run as a whole."""
+    sides = {result.variant.old_of: result for result in run.against}
+    if sides:
+        yield f"compared side by side with {run.settings.get('against', 'an old side')}: {listed([str(s) for s in sides])}"
+    for finding in run.creep:
+        if finding.verdict is Verdict.REGRESSED:
+            yield f"crept since it was first accepted, each step within its tolerance: {finding.sentence}"
+    if run.settings.get("quick") == "yes":
+        seen = [f.comparison.mde for f in run.findings if _is_timed(f) and f.comparison.mde is not None]
+        most = f"; of decode it could have seen no less than {min(seen):.1%} to {max(seen):.1%}" if seen else ""
+        yield (
+            "quick: 3 launches, one scenario, not extended while undecided"
+            f"{most}. Other scenarios, and stalls that come rarely, it cannot see"
+        )
+    stored = any(_is_timed(f) and f.comparison.tier is Tier.STORED for f in run.findings)
+    if stored and run.settings.get("calibrated") is None:
+        yield (
+            "this machine was never calibrated: its speed is assumed to differ by 3 % from one session to the next "
+            "(measure it: quantdrift calibrate)"
+        )
+
+
+def _is_timed(finding: Finding) -> bool:
+    return finding.metric == "itl_s" and finding.comparison.interval is not None
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:

@@ -9,6 +9,7 @@ from suite.reporting import wording
 from suite.reporting.folding import Group, Point
 from suite.reporting.hostile import filled, one_line, plain, quoted, wrapped
 from suite.reporting.layout import layout
+from suite.reporting.losses import loss_lines
 from suite.reporting.model import DomainScore, Report, Row
 from suite.reporting.table import padded
 from suite.reporting.wording import counted
@@ -39,6 +40,10 @@ def lines(report: Report, *, width: int, color: bool) -> Iterator[str]:
     yield ""
     for group in report.groups:
         yield from _group(group, width, color)
+        yield ""
+    costs = loss_lines(report.losses, width, reference=report.reference)
+    yield from costs
+    if costs:
         yield ""
     remarks = list(_remarks(report, width))
     yield from remarks
@@ -151,6 +156,7 @@ def _sentences(report: Report) -> Iterator[str]:
     if without:
         yield f"answers that could not be graded (they earn no credit): {'; '.join(without)}"
     yield from (one_line(sentence) for sentence in report.unmeasured)
+    yield from (one_line(remark) for remark in report.remarks)
     yield from (f"note: {one_line(note)}" for note in report.notes)
 
 

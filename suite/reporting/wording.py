@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from suite.metrics.catalog import SPECS
-from suite.records import Aspect, Comparison, Tolerance
+from suite.records import Aspect, Comparison, Finding, Tier, Tolerance
 
 ABSENT = "–"
 """Shown where there is no number; the sections under the table say why."""
@@ -94,6 +94,14 @@ def drift_interval(comparison: Comparison) -> str:
     return f"95 %: {low} … {high} {_unit(comparison)} (+ is worse)"
 
 
+def tested(finding: Finding) -> str:
+    """The test behind a verdict: ``p = 0.0012, needed ≤ 0.0049 (one of 24 such checks in this run)``, or nothing."""
+    if finding.p_value is None or finding.p_needed is None:
+        return ""
+    among = f" (one of {finding.family} such checks in this run)" if finding.family > 1 else ""
+    return f"p = {finding.p_value:.2g}, needed ≤ {finding.p_needed:.2g}{among}"
+
+
 def detectable(comparison: Comparison) -> str:
     """The smallest worsening that could have been told from noise: ``could have seen 1.9 %``."""
     if comparison.mde is None:
@@ -105,7 +113,9 @@ def tolerance(limit: Tolerance | None, comparison: Comparison) -> str:
     """A tolerance: ``10 %``, ``10 % and 2 tok/s``, ``2 points``; or that there is none."""
     if limit is None:
         return "none set"
-    parts = [f"{limit.relative * _PERCENT:.3g} %"] if limit.relative else []
+    side_by_side = comparison.tier is Tier.DUET and limit.duet is not None
+    relative = limit.duet if side_by_side and limit.duet is not None else limit.relative
+    parts = [f"{relative * _PERCENT:.3g} %"] if relative else []
     if limit.absolute:
         quality = comparison.aspect is Aspect.QUALITY
         parts.append(_amount(comparison, limit.absolute) if quality else value(comparison.metric, limit.absolute))

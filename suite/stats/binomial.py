@@ -71,6 +71,29 @@ def net_loss_interval(lost: int, gained: int, n: int, *, confidence: float = 0.9
     return flips / n * (2 * low - 1), flips / n * (2 * high - 1)
 
 
+def net_loss_bounds(lost: int, gained: int, n: int, *, confidence: float = 0.95) -> tuple[float, float]:
+    """Bounds of the true net loss (share lost - share gained) on cases like these, each holding at its own one-sided level.
+
+    Exact, and conservative: the bounds of Clopper and Pearson on both shares, each at half of the tail, subtracted. With
+    no gains (or no losses) that share is 0 or more anyway, so the other keeps all of the tail. Zero flips among n cases
+    certify a net loss below 1 - tail^(1/n): with a tail of 5 %, 4.1 points of 72 cases.
+    `confidence` 0.9 gives two one-sided 95 % bounds.
+    """
+    if n < lost + gained or n == 0:
+        raise ValueError(f"{lost + gained} flips among {n} cases")
+    tail = (1 - confidence) / 2
+
+    def low(count: int, share: float) -> float:
+        return share_interval(count, n, confidence=1 - 2 * share)[0]
+
+    def high(count: int, share: float) -> float:
+        return share_interval(count, n, confidence=1 - 2 * share)[1]
+
+    upper = high(lost, tail) if gained == 0 else high(lost, tail / 2) - low(gained, tail / 2)
+    lower = -high(gained, tail) if lost == 0 else low(lost, tail / 2) - high(gained, tail / 2)
+    return lower, upper
+
+
 def _refuse_negative(*counts: int) -> None:
     if min(counts) < 0:
         raise ValueError(f"counts must not be negative: {counts}")

@@ -22,17 +22,19 @@ def mad(values: Sequence[float]) -> float:
     return median([abs(value - centre) for value in values])
 
 
-def group_medians(values: Sequence[float], groups: Sequence[int]) -> dict[int, float]:
-    """Median of the values of each group, by group in ascending order: one number a launch, the sampling unit.
+def mean(values: Sequence[float]) -> float:
+    """The arithmetic mean. Raises ValueError for no values."""
+    return statistics.fmean(values)
 
-    Raises ValueError when the two sequences differ in length.
-    """
+
+def harmonic_mean(values: Sequence[float]) -> float:
+    """The mean of rates over equal amounts of work: all work / all time. Raises ValueError for no values."""
+    return float(statistics.harmonic_mean(values))
+
+
+def group_by(values: Sequence[float], groups: Sequence[int]) -> dict[int, list[float]]:
+    """The values of each group, by group in ascending order. Raises ValueError when the two differ in length."""
     members: dict[int, list[float]] = {}
     for value, group in zip(values, groups, strict=True):
         members.setdefault(group, []).append(value)
-    return {group: median(members[group]) for group in sorted(members)}
-
-
-def median_of_groups(values: Sequence[float], groups: Sequence[int]) -> float:
-    """Median over the groups of the median within each group; every launch counts once, however many samples it has."""
-    return median(list(group_medians(values, groups).values()))
+    return {group: members[group] for group in sorted(members)}

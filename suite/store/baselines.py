@@ -9,11 +9,17 @@ from typing import Any, TypeVar
 
 from suite.atomic import write_text
 from suite.errors import StoreError
-from suite.records import SCHEMA_VERSION, BaselineMetric, Baselines, QualityBaseline, SpeedBaseline
+from suite.records import SCHEMA_VERSION, BaselineMetric, Baselines, Noise, QualityBaseline, SpeedBaseline
 from suite.schema import dump, parse
 from suite.store import codec, layout
 
-B = TypeVar("B", QualityBaseline, SpeedBaseline)
+B = TypeVar("B", QualityBaseline, SpeedBaseline, Noise)
+
+_KINDS: dict[type[Any], str] = {
+    SpeedBaseline: "speed-baseline",
+    QualityBaseline: "quality-baseline",
+    Noise: "noise",
+}
 
 
 class BaselineStore:
@@ -23,23 +29,33 @@ class BaselineStore:
         self.root = root
 
     def read(self, model: str, variant: str, machine: str) -> Baselines:
-        """Everything stored of a variant: its quality, its speed on `machine`, or else its speed on other machines."""
+        """Everything stored of a variant: its quality, its speed on `machine` (or else on other machines), the first
+        ones that were accepted, and the noise of `machine`.
+        """
         speed = self.read_speed(model, machine, variant)
         return Baselines(
             quality=self.read_quality(model, variant),
             speed=speed,
             foreign=() if speed else self.read_foreign(model, machine, variant),
+            frozen_quality=self.read_quality(model, variant, frozen=True),
+            frozen_speed=self.read_speed(model, machine, variant, frozen=True),
+            noise=self.read_noise(model, machine),
         )
 
-    def read_quality(self, model: str, variant: str) -> QualityBaseline | None:
-        """The accepted answers of a variant."""
+    def read_quality(self, model: str, variant: str, *, frozen: bool = False) -> QualityBaseline | None:
+        """The accepted answers of a variant: the latest, or the first."""
         file = layout.quality_file(self.root, model, variant)
-        return _read(QualityBaseline, file, {"model": model, "variant": variant})
+        return _read_baseline(QualityBaseline, file, {"model": model, "variant": variant}, frozen)
 
-    def read_speed(self, model: str, machine: str, variant: str) -> SpeedBaseline | None:
-        """The accepted speed of a variant on one machine."""
+    def read_speed(self, model: str, machine: str, variant: str, *, frozen: bool = False) -> SpeedBaseline | None:
+        """The accepted speed of a variant on one machine: the latest, or the first."""
         file = layout.speed_file(self.root, model, machine, variant)
-        return _read(SpeedBaseline, file, {"model": model, "variant": variant, "machine": machine})
+        return _read_baseline(SpeedBaseline, file, {"model": model, "variant": variant, "machine": machine}, frozen)
+
+    def read_noise(self, model: str, machine: str) -> Noise | None:
+        """What was found about the noise of one machine."""
+        file = layout.noise_file(self.root, model, machine)
+        return _read(Noise, file, {"model": model, "machine": machine}, renew="quantdrift calibrate")
 
     def read_foreign(self, model: str, machine: str, variant: str) -> tuple[SpeedBaseline, ...]:
         """The accepted speeds of a variant on all other machines, by name of the machine."""
@@ -56,15 +72,31 @@ class BaselineStore:
             return layout.speed_file(self.root, baseline.model, baseline.machine, baseline.variant)
         return layout.quality_file(self.root, baseline.model, baseline.variant)
 
-    def write(self, baseline: QualityBaseline | SpeedBaseline) -> Path:
+    def write(self, baseline: QualityBaseline | SpeedBaseline, *, anew: bool = False) -> Path:
         """Write a baseline atomically, floats rounded to four significant digits, whole bytes exact; returns the file.
 
-        A file that would not change is not touched. Raises StoreError when it cannot be written.
+        Beside it the first one is kept, frozen: this one, or the one that it replaces when none was kept so far (to the
+        letter, so that an edit stays visible). `anew` is a deliberate new start: this one is kept as the first. A file
+        that would not change is not touched. Raises StoreError when one cannot be written.
         """
         file = self.file_of(baseline)
         text = encode(baseline, where=str(file))
-        if not (file.is_file() and file.read_bytes() == text.encode("utf-8")):
-            write_text(file, text)
+        replaced = _read_text(file)
+        frozen = layout.frozen_file(file)
+        if anew:
+            _write_changed(frozen, text)
+        elif replaced != text and not frozen.exists():
+            write_text(frozen, text if replaced is None else replaced)
+        _write_changed(file, text)
+        return file
+
+    def write_noise(self, noise: Noise) -> Path:
+        """Write what was found about a machine's noise, as `write` does; returns the file."""
+        file = layout.noise_file(self.root, noise.model, noise.machine)
+        document: codec.Document = dump(noise)
+        del document["edited"]
+        heading = {"schema": SCHEMA_VERSION, "kind": _KINDS[Noise]}
+        _write_changed(file, codec.to_review_text({**heading, **document}, where=str(file)))
         return file
 
 
@@ -72,11 +104,18 @@ def encode(baseline: QualityBaseline | SpeedBaseline, *, where: str = "baseline"
     """The text of a baseline file. Raises StoreError naming the key of a number that is not finite."""
     document: codec.Document = dump(baseline)
     del document["edited"]
+    for name in ("flags", "gates"):  # said only where there is something to say
+        if not document["provenance"][name]:
+            del document["provenance"][name]
+    for case in document.get("cases", {}).values():
+        for name in ("output_ids", "logprob"):  # of backends that know
+            if case[name] is None:
+                del case[name]
     for metric in document["metrics"].values():
         metric.update(_exact_bytes(metric["value"], metric["launches"], metric["unit"]))
         if not metric["launches"]:
             del metric["launches"]
-    return codec.to_review_text({"schema": SCHEMA_VERSION, "kind": _kind(type(baseline)), **document}, where=where)
+    return codec.to_review_text({"schema": SCHEMA_VERSION, "kind": _KINDS[type(baseline)], **document}, where=where)
 
 
 def as_stored(metric: BaselineMetric) -> BaselineMetric:
@@ -98,21 +137,38 @@ def _as_whole(value: float) -> float:
     return int(value) if float(value).is_integer() else value
 
 
-def _kind(record: type[Any]) -> str:
-    return "speed-baseline" if record is SpeedBaseline else "quality-baseline"
+def _read_text(file: Path) -> str | None:
+    """What a file holds, None when there is none. Raises StoreError when it is no text."""
+    try:
+        return file.read_bytes().decode("utf-8") if file.exists() else None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoreError(f"{file}: cannot be read: {error}") from error
 
 
-def _read(record: type[B], file: Path, place: dict[str, str]) -> B | None:
+def _write_changed(file: Path, text: str) -> None:
+    if _read_text(file) != text:
+        write_text(file, text)
+
+
+def _read_baseline(record: type[B], file: Path, place: dict[str, str], frozen: bool) -> B | None:
+    renew = f'pytest --model-matrix --matrix-update=all --matrix-reason "..." --matrix-variants {place["variant"]}'
+    return _read(record, layout.frozen_file(file) if frozen else file, place, renew=renew)
+
+
+def _read(record: type[B], file: Path, place: dict[str, str], *, renew: str) -> B | None:
+    """The record in a file of people's review, None when there is none; `place` is what its place says about it.
+
+    `renew` is the command that makes it anew. Raises StoreError naming the file and what to do.
+    """
     if not file.exists():
         return None
-    renew = f'pytest --model-matrix --matrix-update=all --matrix-reason "..." --matrix-variants {place["variant"]}'
-    document = codec.read_document(file, kind=_kind(record), renew=f"git rm {file} && {renew}")
+    document = codec.read_document(file, kind=_KINDS[record], renew=f"git rm {file} && {renew}")
     edited = document.pop("digest", None) != codec.digest(document)
     del document["schema"], document["kind"]
     if "edited" in document:
         raise StoreError(f"{file}: key 'edited' is never stored; remove it")
-    baseline = parse(record, document, where=str(file), error=StoreError)
+    found = parse(record, document, where=str(file), error=StoreError)
     for key, expected in place.items():
-        if (found := getattr(baseline, key)) != expected:
-            raise StoreError(f"{file}: key '{key}' is {found!r}, but the file lies where {expected!r} belongs; move it")
-    return dataclasses.replace(baseline, edited=edited)
+        if (said := getattr(found, key)) != expected:
+            raise StoreError(f"{file}: key '{key}' is {said!r}, but the file lies where {expected!r} belongs; move it")
+    return dataclasses.replace(found, edited=edited)

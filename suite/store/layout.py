@@ -10,23 +10,35 @@ from suite.errors import StoreError
 
 RUN_FILE = "run.json"
 LATEST = "latest"
+FROZEN = ".frozen"
+"""Between a variant's name and ``.json``: the first baseline that was accepted, beside the latest one."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 
 def quality_file(root: Path, model: str, variant: str) -> Path:
     """``<root>/<model>/quality/<variant>.json``."""
-    return root / safe_name(model, "model") / "quality" / f"{safe_name(variant, 'variant')}.json"
+    return root / safe_name(model, "model") / "quality" / _variant_file(variant)
 
 
 def speed_file(root: Path, model: str, machine: str, variant: str) -> Path:
     """``<root>/<model>/speed/<machine>/<variant>.json``."""
-    return speed_directory(root, model) / safe_name(machine, "machine") / f"{safe_name(variant, 'variant')}.json"
+    return speed_directory(root, model) / safe_name(machine, "machine") / _variant_file(variant)
 
 
 def speed_directory(root: Path, model: str) -> Path:
     """``<root>/<model>/speed``, which holds a directory for each machine."""
     return root / safe_name(model, "model") / "speed"
+
+
+def frozen_file(file: Path) -> Path:
+    """``<variant>.frozen.json`` beside ``<variant>.json``."""
+    return file.with_name(f"{file.name.removesuffix('.json')}{FROZEN}.json")
+
+
+def noise_file(root: Path, model: str, machine: str) -> Path:
+    """``<root>/<model>/noise/<machine>.json``."""
+    return root / safe_name(model, "model") / "noise" / f"{safe_name(machine, 'machine')}.json"
 
 
 def run_directory(root: Path, run: str) -> Path:
@@ -63,3 +75,10 @@ def safe_name(name: str, what: str) -> str:
             f"{what} name {name!r} cannot name a file: use letters, digits and . _ + - and start with a letter or digit"
         )
     return name
+
+
+def _variant_file(variant: str) -> str:
+    """The file's name of a variant, which must not look like that of another one's frozen baseline."""
+    if variant.endswith(FROZEN):
+        raise StoreError(f"variant name {variant!r} must not end in {FROZEN!r}: baselines that are kept are named so")
+    return f"{safe_name(variant, 'variant')}.json"

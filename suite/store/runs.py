@@ -82,7 +82,10 @@ def encode_run(run: Run, specs: Mapping[str, MetricSpec]) -> Plain:
         "environment": dump(run.environment),
         "settings": dict(run.settings),
         "variants": [_encode_variant(result, specs) for result in run.variants],
+        "against": [_encode_variant(result, specs) for result in run.against],
         "findings": [_encode_finding(finding) for finding in run.findings],
+        "losses": [dump(loss) for loss in run.losses],
+        "creep": [_encode_finding(finding) for finding in run.creep],
         "trials": [_encode_trial(trial) for trial in run.trials],
         "speed_samples": [_encode_sample(sample) for sample in run.speed_samples],
     }
@@ -93,7 +96,10 @@ def _decode_run(document: Plain) -> Plain:
     return {
         **{key: document[key] for key in kept if key in document},
         "variants": [_decode_variant(row) for row in document["variants"]],
+        "against": [_decode_variant(row) for row in document.get("against", [])],
         "findings": [_decode_finding(row) for row in document["findings"]],
+        "losses": list(document.get("losses", [])),
+        "creep": [_decode_finding(row) for row in document.get("creep", [])],
         "trials": [_decode_trial(row) for row in document["trials"]],
         "speed_samples": [_pick(row, _SAMPLE) for row in document["speed_samples"]],
     }
@@ -229,12 +235,18 @@ def _encode_finding(finding: Finding) -> Plain:
         "mde": comparison.mde,
         "reason": finding.sentence,
         "next_step": finding.next_step,
+        "p_value": finding.p_value,
+        "p_needed": finding.p_needed,
+        "family": finding.family,
         "comparison": dump(comparison),
     }
 
 
 def _decode_finding(row: Plain) -> Plain:
-    kept = ("variant", "metric", "scope", "verdict", "gate", "tolerance", "next_step", "comparison")
+    kept = (
+        "variant", "metric", "scope", "verdict", "gate", "tolerance", "next_step", "p_value", "p_needed", "family",
+        "comparison",
+    )  # fmt: skip
     return {**_pick(row, kept), "sentence": row["reason"]}
 
 

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 
+from suite.worker.affinity import apply_affinity
 from suite.worker.messages import pack, unpack
 from suite.worker.serve import Server
 
@@ -17,6 +18,7 @@ def main() -> None:
     channel = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
     _die_with_parent()
+    apply_affinity()  # before a library counts the CPUs that it may use
     gc.disable()  # a collection in the middle of a timed sample would be counted as decode
     server = Server()
     for line in sys.stdin.buffer:

@@ -33,6 +33,8 @@ class Loaded:
     facts: Mapping[str, str]
     simulated: bool = False
     """Times are the script's, not the machine's."""
+    python: str = ""
+    """Version of the interpreter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +74,8 @@ class Generate:
     max_new_tokens: int
     stop_at_end: bool = True
     """False for timing: the number of tokens is fixed, whatever they are."""
+    logprobs: bool = False
+    """Ask for the log-probability of each token too: never for timing, since it takes time itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +90,23 @@ class Generated:
     prefill_s: float
     token_times_s: list[float]
     witness: Mapping[str, float | int | None]
+    logprobs: list[float] | None = None
+    """Natural logarithm of each token's probability; None when not asked for, or the backend or the model gives none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weigh:
+    """How likely is this answer to this prompt? Answered by `Weighed`."""
+
+    prompt: list[int]
+    answer: list[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighed:
+    """The log-probability of each token of the answer, or None when the backend or the model gives none."""
+
+    logprobs: list[float] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,8 +149,8 @@ class Failed:
     message: str
 
 
-Request = Load | Render | Encode | Generate | Measure | Make
-Response = Loaded | Rendered | Encoded | Generated | Memory | Made | Failed
+Request = Load | Render | Encode | Generate | Weigh | Measure | Make
+Response = Loaded | Rendered | Encoded | Generated | Weighed | Memory | Made | Failed
 
 _TYPES: Mapping[str, type[Any]] = {
     cls.__name__: cls
@@ -142,6 +163,8 @@ _TYPES: Mapping[str, type[Any]] = {
         Encoded,
         Generate,
         Generated,
+        Weigh,
+        Weighed,
         Measure,
         Memory,
         Make,

@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import os
-import re
 import select
 import signal
 import subprocess
 import sys
-import sysconfig
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-import suite
 from suite import clock
-from suite.backends.base import LAUNCH_VARIABLE
 from suite.errors import LoadError, Unavailable, UsageError, VariantError, WorkerDied, WorkerTimeout
 from suite.worker.messages import Failed, Request, pack, unpack
+from suite.worker.surroundings import environment_of
 
-PASSED_ON = re.compile(
-    r"(PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|TERM|TZ|TMPDIR|TEMP|TMP|VIRTUAL_ENV|HF_HOME|HF_HUB_CACHE|SYSTEMROOT)"
-    r"|(LC_|LD_|DYLD_|XDG_|PYTHON|OMP_|GOMP_|KMP_|MKL_|OPENBLAS_|BLIS_|NUMEXPR_|TORCH|PYTORCH_|TRITON_|BNB_|GGML_|LLAMA_"
-    r"|CUDA_|NVIDIA_|NCCL_|HIP_|HSA_|ROCR_|ROCM_|ONEAPI_|SYCL_|ZE_|VK_|MTL_|COV|QUANTDRIFT_).*"
-)
-"""Environment variables that a worker gets: what finds programs and libraries, and what steers how they compute."""
 TAIL_BYTES = 4000
 EXIT_S = 5.0
 """How long a worker that was told to end, or that hung up, may take to exit."""
@@ -36,10 +27,19 @@ EXIT_S = 5.0
 class Worker:
     """One worker process. A context manager: leaving it ends the process, whatever state it is in.
 
-    Its standard error goes to `log`, which outlives it.
+    Its standard error goes to `log`, which outlives it. `cpus` are those that it runs on, `python` is another interpreter
+    than ours, which finds nothing that is installed beside ours.
     """
 
-    def __init__(self, name: str, *, log: Path | None = None, launch: int = 0, python: str = sys.executable) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        log: Path | None = None,
+        launch: int = 0,
+        cpus: Sequence[int] = (),
+        python: str | None = None,
+    ) -> None:
         self.name = name
         self._buffer = b""
         self._busy = False
@@ -47,11 +47,11 @@ class Worker:
         self._log_start = self._log.seek(0, os.SEEK_END)
         self._log_path = log
         self._process = subprocess.Popen(
-            [python, "-P", "-m", "suite.worker"],
+            [python or sys.executable, "-P", "-m", "suite.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
-            env=_environment(launch),
+            env=environment_of(launch, cpus, python),
             start_new_session=True,  # Ctrl-C reaches the parent alone, which then ends its workers in order
         )
 
@@ -190,26 +190,3 @@ def _tail(log: IO[bytes], start: int) -> str:
     log.seek(max(start, end - TAIL_BYTES))
     text = log.read(TAIL_BYTES).decode(errors="replace")
     return "\n".join(text.strip().splitlines()[-15:])
-
-
-def _environment(launch: int) -> dict[str, str]:
-    """What of the parent's environment a worker needs. Weights are untrusted input: nothing else goes along."""
-    inherited = {name: value for name, value in os.environ.items() if PASSED_ON.fullmatch(name)}
-    return {
-        **inherited,
-        "PYTHONPATH": os.pathsep.join(_import_paths()),
-        "PYTHONUNBUFFERED": "1",
-        "HF_HUB_OFFLINE": "1",
-        "TOKENIZERS_PARALLELISM": "false",
-        "TQDM_DISABLE": "1",  # progress bars would crowd out the lines that say why something failed
-        "GGML_NO_BACKTRACE": "1",
-        LAUNCH_VARIABLE: str(launch),
-    }
-
-
-def _import_paths() -> list[str]:
-    """Where the parent finds this package and a person's own backends; what comes with its interpreter is left out."""
-    comes_along = {Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    found = [path.resolve() for path in (*map(Path, sys.path), Path.cwd()) if path.is_dir()]
-    kept = [path for path in found if not comes_along & {path, *path.parents}]
-    return list(dict.fromkeys(map(str, [Path(next(iter(suite.__path__))).resolve().parent, *kept])))

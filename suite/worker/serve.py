@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import platform
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from suite import backends, clock
-from suite.backends.base import Backend, LoadedModel, Prefilled
+from suite.backends.base import Backend, LoadedModel, Prefilled, Weighing
 from suite.errors import LoadError, QuantdriftError, Unavailable, UsageError
 from suite.worker import memory
 from suite.worker.messages import (
@@ -26,6 +28,8 @@ from suite.worker.messages import (
     Rendered,
     Request,
     Response,
+    Weigh,
+    Weighed,
 )
 from suite.worker.witness import Observer
 
@@ -51,20 +55,24 @@ class Server:
             return Failed(kind="failure", message=f"{type(fault).__name__}: {fault}")
 
     def _dispatch(self, request: Request) -> Response:
+        response: Response
         match request:
             case Load():
-                return self._load(request)
+                response = self._load(request)
             case Render():
-                return Rendered(ids={case: self._loaded.render(chat) for case, chat in request.chats.items()})
+                response = Rendered(ids={case: self._loaded.render(chat) for case, chat in request.chats.items()})
             case Encode():
-                return Encoded(ids=self._loaded.encode(request.text))
+                response = Encoded(ids=self._loaded.encode(request.text))
             case Generate():
-                return self._generate(request)
+                response = self._generate(request)
+            case Weigh():
+                response = self._weigh(request)
             case Measure():
-                return self._measure()
+                response = self._measure()
             case Make():
                 backends.resolve(request.backend).make(request.recipe, Path(request.source), Path(request.destination))
-                return Made()
+                response = Made()
+        return response
 
     @property
     def _loaded(self) -> LoadedModel:
@@ -89,10 +97,14 @@ class Server:
             threads=model.threads,
             facts=dict(model.facts),
             simulated=model.clock is not clock.monotonic,
+            python=platform.python_version(),
         )
 
     def _generate(self, request: Generate) -> Generated:
         model = self._loaded
+        weighing = model if isinstance(model, Weighing) else None
+        if weighing is not None:
+            weighing.keep_logprobs = request.logprobs
         observer = Observer(model.threads)
         stream = model.stream(request.prompt, request.max_new_tokens)
         is_end: Callable[[int], bool] = model.is_end if request.stop_at_end else _never
@@ -101,8 +113,19 @@ class Server:
         witness = observer.stop(simulated=model.clock is not clock.monotonic)
         self._watch_device()
         return Generated(
-            prompt_tokens=len(request.prompt), text=model.decode(timed["token_ids"]), witness=witness, **timed
+            prompt_tokens=len(request.prompt),
+            text=model.decode(timed["token_ids"]),
+            witness=witness,
+            # that of an end token is left out, as the token is
+            logprobs=_finite(weighing.logprobs[: len(timed["token_ids"])]) if weighing and request.logprobs else None,
+            **timed,
         )
+
+    def _weigh(self, request: Weigh) -> Weighed:
+        model = self._loaded
+        if not isinstance(model, Weighing):
+            return Weighed(logprobs=None)
+        return Weighed(logprobs=_finite(model.weigh(request.prompt, request.answer)))
 
     def _measure(self) -> Memory:
         self._watch_device()
@@ -118,6 +141,11 @@ class Server:
     def _watch_device(self) -> None:
         seen = [value for value in (memory.device_bytes(), self._loaded.device_bytes(), self._peak_device) if value]
         self._peak_device = max(seen, default=None)
+
+
+def _finite(logprobs: list[float]) -> list[float] | None:
+    """None when one is no number: logits of broken weights may be NaN, which no message carries."""
+    return logprobs if all(map(math.isfinite, logprobs)) else None
 
 
 def _never(_token: int) -> bool:

@@ -8,6 +8,7 @@ import pytest
 from support.in_process import make_case, make_matrix, make_variant
 
 from suite.engine.assembling import (
+    LOOK,
     RESUMED,
     VOIDED,
     Ledger,
@@ -25,7 +26,6 @@ from suite.records import (
     Artifact,
     ArtifactFile,
     Environment,
-    Finding,
     Launch,
     Measurement,
     Note,
@@ -96,7 +96,7 @@ def test_a_ledger_takes_every_record_of_a_journal() -> None:
     assert ledger.artifacts["q4"].suspects == {"lib": "1"}
 
 
-def test_what_was_resumed_forgets_failures_findings_and_torn_launches() -> None:
+def test_what_was_resumed_forgets_failures_and_torn_launches() -> None:
     before = [trial("math/a"), sample(0), launch(0), sample(1), failure()]
     after = [sample(1), launch(1), failure("q5")]
     held = drop_superseded([*before, Note(text=RESUMED), *after])
@@ -104,8 +104,40 @@ def test_what_was_resumed_forgets_failures_findings_and_torn_launches() -> None:
     assert [s.launch for s in ledger.samples] == [0, 1]
     assert list(ledger.failures) == ["q5"]
     assert list(ledger.trials) == [("q4", "math/a")]
-    assert not any(isinstance(record, Finding) for record in held)
     assert drop_superseded(before) == before
+
+
+def test_looks_are_counted_by_the_launches_that_they_saw() -> None:
+    ledger = fill(launch(0), launch(1), launch(0, "q5"))
+    assert (ledger.looks_of("q4"), ledger.is_newer_than_its_looks("q4")) == (0, True)
+    ledger.add(Note(text=LOOK, data={"variant": "q4", "launches": "2"}))
+    assert (ledger.looks_of("q4"), ledger.is_newer_than_its_looks("q4")) == (1, False)
+    assert ledger.looks_of("q5") == 0
+    ledger.add(launch(2))
+    assert (ledger.looks_of("q4"), ledger.is_newer_than_its_looks("q4")) == (1, True)
+    assert (ledger.next_launch_of("q4"), ledger.next_launch_of("q6")) == (3, 0)
+
+
+def test_what_is_voided_takes_its_looks_and_its_control_along() -> None:
+    look = Note(text=LOOK, data={"variant": "q4", "launches": "1"})
+    other = Note(text=LOOK, data={"variant": "q5", "launches": "1"})
+    before = [launch(0), trial("math/a", variant="q4@control"), look, other]
+    voided = Note(text=VOIDED, data={"variant": "q4"})
+    assert drop_superseded([*before, voided]) == [other, voided]
+    ledger = fill(*before)
+    ledger.void("q4")
+    assert (ledger.looks_of("q4"), ledger.looks_of("q5"), ledger.trials, ledger.launches) == (0, 1, {}, [])
+
+
+def test_old_sides_are_apart_and_controls_left_out() -> None:
+    q4 = make_variant("q4")
+    old = replace(q4, name="q4@old", old_of="q4")
+    ledger = fill(*(trial("math/a", variant=name) for name in ("q4", "q4@old", "q4@control")), launch(0, "q4@old"))
+    head = RunHead(id="r", created="now", suite_version="0", settings={})
+    run = assemble(head, ledger, make_matrix(q4), (), ENVIRONMENT, (old,))
+    assert [result.variant.name for result in run.variants] == ["q4"]
+    assert [(result.variant.name, len(result.launches)) for result in run.against] == [("q4@old", 1)]
+    assert [t.variant for t in run.trials] == ["q4", "q4@old"]
 
 
 def test_quality_of_a_part_is_not_reported_as_the_whole() -> None:

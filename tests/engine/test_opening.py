@@ -10,6 +10,7 @@ from support.in_process import make_matrix
 
 from suite.engine.accepting import accept_baselines, read_commit
 from suite.engine.assembling import RunHead, assemble
+from suite.engine.locking import RunLock
 from suite.engine.opening import (
     KEY,
     XDIST_REASON,
@@ -20,8 +21,8 @@ from suite.engine.opening import (
     read_question,
 )
 from suite.engine.progress import silent
-from suite.errors import CaseFileError, UsageError
-from suite.records import Note, VariantFailure, Verdict
+from suite.errors import CaseFileError, StoreError, UsageError
+from suite.records import Aspect, Note, ResolvedArtifact, VariantFailure, Verdict
 from suite.settings import Settings, read_settings
 from suite.store.journal import Journal, read_journal
 
@@ -46,14 +47,19 @@ def write_journal(directory: Path, key: str, *, finished: bool = False) -> None:
         (directory / "run.json").write_text("{}")
 
 
-def test_the_newest_unfinished_run_of_the_same_question_is_resumed(tmp_path: Path) -> None:
+def test_the_newest_run_of_the_same_question_is_resumed(tmp_path: Path) -> None:
     assert find_resumable(tmp_path / "nowhere", "k") is None
     write_journal(tmp_path / "1-old", "k")
     write_journal(tmp_path / "2-newer", "k")
     write_journal(tmp_path / "3-other", "another question")
     write_journal(tmp_path / "4-finished", "k", finished=True)
     (tmp_path / "5-empty").mkdir()
-    assert find_resumable(tmp_path, "k") == tmp_path / "2-newer"
+    (tmp_path / "6-damaged").mkdir()
+    (tmp_path / "6-damaged" / "journal.jsonl").write_bytes(
+        b'{"kind": "journal", "schema": 999}\n[]\n\xff\n{"record": 1}\n'
+    )
+    assert find_resumable(tmp_path, "k") == tmp_path / "4-finished"
+    assert find_resumable(tmp_path, "another question") == tmp_path / "3-other"
     assert find_resumable(tmp_path, "never asked") is None
 
 
@@ -75,11 +81,57 @@ def test_a_run_goes_on_only_with_the_same_question(settings: Settings, tmp_path:
     resumed = read_question(resuming)
     assert (resumed.resumed, resumed.directory, resumed.head.id) == (True, begun.directory, begun.head.id)
     assert not read_question(settings).resumed
-    assert not read_question(replace(resuming, variants=("q4",))).resumed
+    assert (resumed.plan.finished, resumed.plan.selected) == (False, frozenset({"q4", "q5"}))
+    assert read_question(replace(resuming, variants=("q4",))).resumed
+    assert not read_question(replace(resuming, quick=True)).resumed
     (tmp_path / "cases" / "math" / "b.toml").write_text(
         '[[case]]\nid = "b"\nversion = 1\nprompt = "p"\ntarget = "1"\nscorer = "number"\nmax_new_tokens = 4\n'
     )
     assert not read_question(resuming).resumed
+
+
+def test_how_much_is_measured_and_how_it_is_judged_is_another_question(settings: Settings, tmp_path: Path) -> None:
+    begun = read_question(settings)
+    file = tmp_path / "matrix.toml"
+    text = file.read_text()
+    file.write_text(f"{text}protocol.launches = 9\npolicy.decode_tok_s.relative = 0.5\ndeadlines.load_s = 3.0\n")
+    assert read_question(settings).key == begun.key
+    file.write_text(f"{text}protocol.launches = 9\nscenarios.long = {{ prompt_tokens = 9, new_tokens = 4 }}\n")
+    assert read_question(settings).key != begun.key
+
+
+def test_a_run_that_is_taken_up_keeps_the_variants_that_it_measured(settings: Settings) -> None:
+    begun = read_question(settings)
+    open_session(begun, silent).close()
+    with Journal(begun.directory / "journal.jsonl") as journal:
+        journal.append(ResolvedArtifact(variant="q5", artifact=None))
+    resumed = read_question(replace(settings, resume=True, variants=("q4",)))
+    assert [variant.name for variant in resumed.plan.matrix.variants] == ["q4", "q5"]
+    assert [variant.name for variant in resumed.plan.asked_for] == ["q4"]
+
+
+def test_a_quick_run_times_one_scenario_and_adds_no_launches(settings: Settings, tmp_path: Path) -> None:
+    file = tmp_path / "matrix.toml"
+    file.write_text(file.read_text() + "scenarios.long = { prompt_tokens = 9, new_tokens = 4 }\n")
+    question = read_question(replace(settings, quick=True))
+    protocol = question.plan.matrix.protocol
+    assert (protocol.launches, protocol.max_launches, protocol.rounds) == (3, 3, 2)
+    assert {gate.scope for gate in question.plan.gates if gate.aspect is Aspect.SPEED} == {"short"}
+    assert not [gate for gate in question.plan.gates if gate.aspect is Aspect.MEMORY]
+    assert question.head.settings["quick"] == "yes"
+    assert "quick" not in read_question(settings).head.settings
+
+
+def test_two_processes_do_not_write_into_one_run(tmp_path: Path) -> None:
+    held = RunLock(tmp_path / "run")
+    with pytest.raises(UsageError, match="another process is writing this run"):
+        RunLock(tmp_path / "run")
+    held.release()
+    assert list((tmp_path / "run").iterdir()) == []
+    RunLock(tmp_path / "run").release()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot be written to"):
+        RunLock(tmp_path / "file")
 
 
 def test_going_on_marks_every_journal_and_forgets_failures(settings: Settings) -> None:
@@ -92,6 +144,7 @@ def test_going_on_marks_every_journal_and_forgets_failures(settings: Settings) -
     resumed = read_question(replace(settings, resume=True))
     open_session(resumed, silent).close()
     assert read_ledger(begun.directory).failures == {}
+    assert read_question(replace(settings, resume=True)).directory == begun.directory  # its own journal has no key
 
 
 def test_a_named_directory_is_begun_anew_or_gone_on_with(settings: Settings, tmp_path: Path) -> None:
@@ -104,8 +157,10 @@ def test_a_named_directory_is_begun_anew_or_gone_on_with(settings: Settings, tmp
         journal.append(VariantFailure(variant="q4", verdict=Verdict.ERROR, reason="killed"))
     (tmp_path / "out" / "mine.txt").write_text("stays")
     again = read_question(replace(named, resume=True))
-    assert not again.resumed
+    assert (again.resumed, again.plan.finished) == (True, True)
     prepare_directory(again)
+    assert (tmp_path / "out" / "run.json").exists()
+    prepare_directory(read_question(named))
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.txt"]
 
 

@@ -75,13 +75,13 @@ def test_gguf_is_not_made_of_safetensors(tmp_path: Path) -> None:
 
 def test_variants_are_grouped_by_what_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     preparer = make_preparer(tmp_path)
-    variants = [make_variant(name) for name in "abcde"]
+    pairs = [[make_variant(name)] for name in "abcde"]
 
     def group(available: int, resident: str = "auto") -> list[str]:
         memory = psutil.virtual_memory()._replace(available=available)
         monkeypatch.setattr("psutil.virtual_memory", lambda: memory)
         protocol = Protocol(resident=resident)  # type: ignore[arg-type]
-        return ["".join(v.name for v in found) for found in group_by_memory(variants, protocol, preparer)]
+        return ["".join(v.name for v in found) for found in group_by_memory(pairs, protocol, preparer)]
 
     assert group(100 * OVERHEAD_BYTES) == ["abcde"]
     assert group(3 * OVERHEAD_BYTES) == ["ab", "cd", "e"]
@@ -89,3 +89,6 @@ def test_variants_are_grouped_by_what_fits(tmp_path: Path, monkeypatch: pytest.M
     assert group(100 * OVERHEAD_BYTES, "one") == ["a", "b", "c", "d", "e"]
     assert group(0, "all") == ["abcde"]
     assert list(group_by_memory([], Protocol(), preparer)) == []
+    pairs = [[make_variant("a")], [make_variant("b"), make_variant("B")], [make_variant("c")]]
+    assert group(3 * OVERHEAD_BYTES) == ["a", "bB", "c"]  # both sides of a duet stay together as long as they fit
+    assert group(0) == ["a", "b", "B", "c"]

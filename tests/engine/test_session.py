@@ -6,18 +6,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.in_process import InProcessLauncher, make_case, make_matrix, make_variant
+from support.bench import CASES, Bench
+from support.in_process import InProcessLauncher, make_variant
 
 from suite.engine.answering import check_same_prompts, hash_ids
 from suite.engine.assembling import Ledger
-from suite.engine.session import MatrixSession, Plan, VariantFailed, changes_between
+from suite.engine.measuring import changes_between
+from suite.engine.session import MatrixSession, VariantFailed
 from suite.errors import StoreError, UsageError, VariantError, VariantInvalid
-from suite.gate.plan import GateItem, plan_gates
-from suite.gate.policy import DEFAULT_POLICY
 from suite.records import (
     Artifact,
     ArtifactFile,
-    Environment,
     ResolvedArtifact,
     SpeedSample,
     TrialStatus,
@@ -25,41 +24,13 @@ from suite.records import (
     Verdict,
 )
 from suite.store.baselines import BaselineStore
-from suite.store.journal import Journal, read_journal
-
-ENVIRONMENT = Environment(machine="box", identity={"device": "cpu"}, suspects={}, readings={})
-CASES = (make_case("math/a"), make_case("math/b"))
-
-
-class Bench:
-    """A session over scripted variants, and what happened beneath it."""
-
-    def __init__(self, directory: Path, *variants: Variant, **deaths: int) -> None:
-        self.matrix = make_matrix(*variants)
-        self.launcher = InProcessLauncher(deaths=deaths)
-        self.journal = directory / "journal.jsonl"
-        gates = plan_gates(self.matrix.scenarios, {"math"}, DEFAULT_POLICY, has_accelerator=False)
-        self.plan = Plan(
-            matrix=self.matrix, cases=CASES, policy=DEFAULT_POLICY, environment=ENVIRONMENT, gates=gates
-        )  # fmt: skip
-        self.session = MatrixSession(
-            self.plan, self.launcher, Journal(self.journal), BaselineStore(directory / "baselines"), Ledger()
-        )
-
-    def gate(self, metric: str, scope: str = "all") -> GateItem:
-        return next(item for item in self.plan.gates if (item.metric, item.scope) == (metric, scope))
-
-    def asked(self) -> list[str]:
-        return self.launcher.events
-
-    def kinds(self) -> list[str]:
-        return [entry.kind for entry in read_journal(self.journal)]
+from suite.store.journal import Journal
 
 
 @pytest.fixture
 def make_bench(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., Bench]:
     def make(*variants: Variant, **deaths: int) -> Bench:
-        bench = Bench(tmp_path, *variants, **deaths)
+        bench = Bench(tmp_path, *variants, launcher=InProcessLauncher(deaths=deaths))
         request.addfinalizer(bench.session.close)
         return bench
 
@@ -98,7 +69,7 @@ def test_a_failed_request_is_a_trial_and_a_dead_worker_a_failure(make_bench: Cal
     assert first.value.first
     assert first.value.failure.verdict is Verdict.ERROR
     with pytest.raises(VariantFailed) as second:
-        bench.session.findings(dying, bench.gate("score", "math"), bench.matrix.variants)
+        bench.session.findings(dying, bench.gate("score", "math"))
     assert not second.value.first
     assert bench.session.trial(dying, CASES[0]).variant == "dying"  # what it answered before stays
     assert bench.kinds().count("failure") == 1
@@ -138,13 +109,13 @@ def test_requests_of_ones_own(make_bench: Callable[..., Bench]) -> None:
 def test_speed_is_measured_once_for_all_that_are_timed_together(make_bench: Callable[..., Bench]) -> None:
     variants = make_variant("a"), make_variant("b", fault="load")
     bench = make_bench(*variants)
-    (found,) = bench.session.findings(variants[0], bench.gate("decode_tok_s", "short"), variants)
+    (found,) = bench.session.findings(variants[0], bench.gate("decode_tok_s", "short"))
     assert found.verdict is Verdict.UNBASELINED
     asked = len(bench.asked())
-    bench.session.findings(variants[0], bench.gate("prefill_tok_s", "long"), variants)
+    bench.session.findings(variants[0], bench.gate("prefill_tok_s", "long"))
     assert len(bench.asked()) == asked
     with pytest.raises(VariantFailed, match="planted failure while loading"):
-        bench.session.findings(variants[1], bench.gate("decode_tok_s", "short"), variants)
+        bench.session.findings(variants[1], bench.gate("decode_tok_s", "short"))
     assert bench.kinds().count("launch") == 2
 
 
@@ -196,16 +167,31 @@ def test_a_speed_pass_that_broke_off_blames_nobody_and_is_not_judged(
     session = MatrixSession(bench.plan, bench.launcher, journal, BaselineStore(tmp_path), Ledger())
     gate = bench.gate("decode_tok_s", "short")
     with pytest.raises(type(fault), match=str(fault)):
-        session.findings(variants[0], gate, variants)
+        session.findings(variants[0], gate)
     asked = len(bench.asked())
     for variant in variants:
         with pytest.raises(StoreError, match=f"broke off, and its part is not judged as the whole: {told}"):
-            session.findings(variant, gate, variants)
+            session.findings(variant, gate)
     session.settle()
     session.close()
     assert not session.ledger.failures
     assert not session.ledger.findings
     assert len(bench.asked()) == asked
+
+
+def test_answers_are_judged_although_the_speed_pass_broke_off(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, make_variant("a"))
+    bench.session.close()
+    session = MatrixSession(
+        bench.plan, bench.launcher, FillingJournal(tmp_path / "full.jsonl"), BaselineStore(tmp_path), Ledger()
+    )
+    (variant,) = bench.matrix.variants
+    answers, speed = bench.gate("score", "math"), bench.gate("decode_tok_s", "short")
+    session.select([(variant, answers), (variant, speed)])
+    assert [found.verdict for found in session.findings(variant, answers)][:1] == [Verdict.UNBASELINED]
+    with pytest.raises(StoreError, match="broke off, and its part is not judged as the whole: no space left"):
+        session.findings(variant, speed)
+    session.close()
 
 
 def test_changes_since_a_run_was_interrupted_are_told_by_name() -> None:

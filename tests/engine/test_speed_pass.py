@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,10 +17,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.in_process import InProcessLauncher, make_matrix, make_variant
 
+from suite.engine.environment import default_threads
+from suite.engine.launching import LiveVariant
 from suite.engine.passage import PASSAGE, scenario_prompt
-from suite.engine.timing import SpeedPass, SpeedSink, device_of, judge_sample
+from suite.engine.pinning import choose_cpus, threads_of
+from suite.engine.sampling import device_of, judge_sample
+from suite.engine.timing import SpeedPass, SpeedSink
+from suite.engine.warming import is_steady, warm_up
 from suite.errors import QuantdriftError, VariantInvalid, WorkerDied
-from suite.records import Launch, Matrix, Protocol, SampleStatus, Scenario, SpeedSample, Variant, Witness
+from suite.records import (
+    Generation,
+    Launch,
+    Matrix,
+    Protocol,
+    SampleStatus,
+    Scenario,
+    SpeedSample,
+    Variant,
+    Witness,
+)
+from suite.worker.affinity import on_cpus
 from suite.worker.witness import Observer
 
 SAMPLE = SpeedSample(
@@ -53,7 +73,7 @@ def measure(
     matrix: Matrix, *, done: Mapping[str, int] | None = None, deaths: dict[str, int] | None = None
 ) -> tuple[Delivered, list[str]]:
     delivered, launcher = Delivered(), InProcessLauncher(deaths=deaths or {})
-    SpeedPass(matrix, launcher, delivered.sink()).run(matrix.variants, done or {})
+    SpeedPass(matrix, launcher, delivered.sink()).run(matrix.variants, done or {}, matrix.protocol.launches)
     return delivered, launcher.events
 
 
@@ -69,7 +89,7 @@ def test_rounds_go_back_and_forth_over_the_variants() -> None:
 def test_each_launch_is_fresh_and_warm_up_and_cold_request_are_no_samples() -> None:
     matrix = make_matrix(make_variant("q4"), warmup=2, rounds=1)
     delivered, events = measure(matrix)
-    one = ["q4:8+2", *["q4:8+4"] * 2, *["q4:40+3"] * 2, "q4:8+4", "q4:40+3"]  # cold, warm-up of both, one round of both
+    one = ["q4:8+2", *["q4:40+3"] * 2, *["q4:8+4"] * 2, "q4:8+4", "q4:40+3"]  # cold, warm-up of both, one round of both
     assert events == ["q4:launch 0", *one, "q4:end 0", "q4:launch 1", *one, "q4:end 1"]
     assert [(s.launch, s.scenario, s.new_tokens) for s in delivered.samples] == [
         (0, "short", 4), (0, "long", 3), (1, "short", 4), (1, "long", 3)
@@ -215,3 +235,147 @@ def test_a_build_that_can_use_a_gpu_is_not_taken_for_the_cpu() -> None:
     assert device_of({"gpu_offload": "False"}) == "cpu"
     assert device_of({"gpu_offload": "True"}) != "cpu"  # Metal and CUDA leave the CPU idle while they compute
     assert device_of({"device": "cuda:0"}) == "cuda:0"
+
+
+def with_old(name: str, **options: Any) -> tuple[Variant, Variant]:
+    new = make_variant(name, **options)
+    return new, replace(new, name=f"{name}@old", old_of=name)
+
+
+def orders(delivered: Delivered) -> list[str]:
+    """The variants of each scenario in each round of each launch."""
+    found: dict[tuple[int, int, str], list[str]] = {}
+    for sample in delivered.samples:
+        found.setdefault((sample.launch, sample.round, sample.scenario), []).append(sample.variant)
+    return [" ".join(names) for names in found.values()]
+
+
+def test_an_old_side_is_timed_next_to_its_variant_and_goes_first_every_second_launch() -> None:
+    (a, old_a), (b, old_b) = with_old("a"), with_old("b")
+    matrix = make_matrix(a, b, launches=2, rounds=2)
+    delivered, launcher = Delivered(), InProcessLauncher()
+    SpeedPass(matrix, launcher, delivered.sink()).run([a, b, old_a, old_b], {}, 2)
+    assert orders(delivered) == [
+        *["a a@old b b@old"] * 2, *["b@old b a@old a"] * 2, *["a@old a b@old b"] * 2, *["b b@old a a@old"] * 2
+    ]  # fmt: skip
+
+
+def test_slices_of_both_sides_are_adjacent_for_each_scenario() -> None:
+    new, old = with_old("a")
+    delivered, launcher = Delivered(), InProcessLauncher()
+    SpeedPass(make_matrix(new, launches=1, rounds=1), launcher, delivered.sink()).run([new, old], {}, 1)
+    assert [(s.scenario, s.variant) for s in delivered.samples] == [
+        ("short", "a"), ("short", "a@old"), ("long", "a"), ("long", "a@old")
+    ]  # fmt: skip
+
+
+def test_an_old_side_that_fails_stops_nobody_and_one_without_its_variant_is_not_timed() -> None:
+    (a, old_a), (b, old_b) = with_old("a"), with_old("b")
+    delivered, launcher = Delivered(), InProcessLauncher(deaths={"a@old": 1, "b": 1})
+    SpeedPass(make_matrix(a, b), launcher, delivered.sink()).run([a, old_a, b, old_b], {}, 2)
+    assert set(delivered.failures) == {"a@old", "b"}
+    assert [(launch.variant, launch.index) for launch in delivered.launches] == [("a", 0), ("a", 1)]
+
+
+def test_more_launches_go_on_where_the_first_ended() -> None:
+    matrix = make_matrix(make_variant("a"), make_variant("b"))
+    delivered, launcher = Delivered(), InProcessLauncher()
+    SpeedPass(matrix, launcher, delivered.sink()).run(matrix.variants, {"a": 2, "b": 2}, {"a": 4, "b": 2})
+    assert [(launch.variant, launch.index) for launch in delivered.launches] == [("a", 2), ("a", 3)]
+
+
+def test_stolen_time_is_contention() -> None:
+    stolen = Witness(wall_s=1.0, cpu_s=1.0, threads=1, pressure=0.0, steal=0.2)
+    status, reason = judge_sample(replace(SAMPLE, witness=stolen), SHORT, Protocol(max_steal=0.05))
+    assert status is SampleStatus.CONTENDED
+    assert reason == "the hypervisor took 20% of the CPU time for others (limit 5%)"
+    assert judge_sample(replace(SAMPLE, witness=stolen), SHORT, Protocol(max_steal=0.25))[0] is SampleStatus.CLEAN
+
+
+@pytest.mark.parametrize(("gaps", "steady"), [
+    ([0.01] * 20, True),
+    ([0.01 * (1 - 0.01 * index) for index in range(20)], False),  # still getting faster
+    ([0.01] * 19 + [0.5], True),  # one stall is no trend
+    ([0.09, 0.05] + [0.01] * 18, True),  # the first gaps after a switch are left out
+    ([0.03, 0.02, 0.01], True),  # too few to tell
+])  # fmt: skip
+def test_a_slice_is_steady_when_its_gaps_show_no_trend(gaps: list[float], steady: bool) -> None:
+    assert is_steady(gaps) is steady
+
+
+class Warming:
+    """A variant in memory that decodes faster with each of its first slices."""
+
+    def __init__(self, slices: int, *, simulated: bool = False) -> None:
+        self.loaded = SimpleNamespace(simulated=simulated)
+        self._left = slices
+        self.asked: list[int] = []
+
+    def generate(self, prompt: tuple[int, ...], tokens: int, *, stop_at_end: bool) -> tuple[Generation, None]:
+        self.asked.append(len(prompt))
+        if len(prompt) == 8:
+            self._left -= 1
+        speedup = 0.02 if self._left > 0 else 0.0
+        times = [0.1 + sum(0.01 * (1 - speedup * later) for later in range(index)) for index in range(20)]
+        return Generation(
+            token_ids=(), text="", finish_reason="length", prompt_tokens=8, evaluated_tokens=8, prefill_s=0.1,
+            token_times_s=tuple(times),
+        ), None  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("slices", "simulated", "taken"), [(4, False, 4), (1, False, 2), (99, False, 6), (99, True, 2)]
+)
+def test_warming_up_goes_on_until_decoding_is_steady(slices: int, simulated: bool, taken: int) -> None:
+    live: Any = Warming(slices, simulated=simulated)
+    matrix = make_matrix(make_variant("a"), warmup=2, max_warmup=6)
+    assert warm_up(live, matrix, list(PASSAGE.encode())) == taken
+    assert live.asked == [40, 40] + [8] * taken
+
+
+def test_cpus_are_of_different_cores_as_far_as_there_are_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for cpu, siblings in enumerate(("0-1", "0-1", "2-3", "2-3", "4-5", "4-5")):
+        (tmp_path / f"cpu{cpu}" / "topology").mkdir(parents=True)
+        (tmp_path / f"cpu{cpu}" / "topology" / "thread_siblings_list").write_text(f"{siblings}\n")
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {1, 2, 3, 4, 5}, raising=False)
+    assert choose_cpus(1, topology=tmp_path) == (1,)
+    assert choose_cpus(3, topology=tmp_path) == (1, 2, 4)
+    assert choose_cpus(4, topology=tmp_path) == (1, 2, 3, 4, 5)
+    assert choose_cpus(2, topology=tmp_path / "untold") == (1, 2)
+    monkeypatch.delattr("os.sched_getaffinity")
+    assert choose_cpus(2, topology=tmp_path) == ()
+
+
+def test_threads_are_those_of_the_variant_with_most() -> None:
+    variants = [
+        replace(make_variant(name), options={"n_threads": count}) for name, count in (("a", 2), ("b", 5), ("c", 1))
+    ]
+    assert threads_of(variants) == 5
+    assert threads_of([make_variant("fake")]) == default_threads()
+
+
+@pytest.mark.parametrize("pin", [True, False])
+def test_all_workers_of_a_pass_run_on_the_same_cpus(pin: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[int, ...]] = []
+    honest = InProcessLauncher.launch
+
+    def launch(self: InProcessLauncher, variant: Variant, index: int = 0) -> AbstractContextManager[LiveVariant]:
+        seen.append(self.cpus)
+        return honest(self, variant, index)
+
+    monkeypatch.setattr(InProcessLauncher, "launch", launch)
+    measure(make_matrix(make_variant("a"), make_variant("b"), pin=pin))
+    assert seen == [choose_cpus(default_threads()) if pin else ()] * 4
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system cannot pin processes")
+def test_the_parent_comes_back_to_its_own_cpus() -> None:
+    before = os.sched_getaffinity(0)
+    first = min(before)
+    with on_cpus([first]):
+        assert os.sched_getaffinity(0) == {first}
+    assert os.sched_getaffinity(0) == before
+    with on_cpus([]):
+        assert os.sched_getaffinity(0) == before

@@ -16,8 +16,11 @@ from suite.records import (
     Deadlines,
     Environment,
     Generation,
+    Launch,
     Matrix,
     Measurement,
+    Noise,
+    NoiseFloor,
     Protocol,
     Provenance,
     QualityBaseline,
@@ -25,16 +28,20 @@ from suite.records import (
     Scenario,
     Score,
     SpeedBaseline,
+    SpeedSample,
     Trial,
     TrialStatus,
     Variant,
     VariantFailure,
     VariantResult,
+    Witness,
+    Yardstick,
 )
 from suite.stats.robust import median
 
 PROVENANCE = Provenance(accepted="2026-11-20T10:00:00+00:00", reason="llama-cpp-python 0.3.35", run="r0", launches=3)
 MIB = 2**20
+QUIET = Witness(wall_s=1.0, cpu_s=2.0, threads=2, pressure=0.01, steal=0.0, involuntary_switches=20)
 
 
 class Made:
@@ -47,7 +54,12 @@ class Made:
 
     @staticmethod
     def trial(
-        case: str, outcome: float | TrialStatus = 1.0, *, tokens: Sequence[int] | None = None, version: int = 1
+        case: str,
+        outcome: float | TrialStatus = 1.0,
+        *,
+        tokens: Sequence[int] | None = None,
+        version: int = 1,
+        family: str | None = None,
     ) -> Trial:
         """One answer: a credit, or a status without one. Tokens follow from the outcome unless given."""
         scored = not isinstance(outcome, TrialStatus)
@@ -62,7 +74,7 @@ class Made:
             case=case,
             case_version=version,
             domain=case.split("/", maxsplit=1)[0],
-            family=None,
+            family=family,
             scorer="number@1",
             prompt_sha256="ab",
             score=Score(
@@ -86,6 +98,46 @@ class Made:
             metric=metric, scope=scope, value=value, samples=tuple(launches), launches=tuple(range(len(launches)))
         )
         return dataclasses.replace(made, **changes)
+
+    @staticmethod
+    def slices(*launches: Sequence[float], **changes: Any) -> tuple[SpeedSample, ...]:
+        """Timed slices: for each launch the gap between tokens in each of its rounds."""
+        return tuple(
+            dataclasses.replace(
+                SpeedSample(
+                    variant="q4", scenario="short", launch=launch, round=number, prompt_tokens=128, evaluated_tokens=128,
+                    new_tokens=13, prefill_s=10 * gap, ttft_s=11 * gap, itl_s=(gap,) * 12, witness=QUIET,
+                ),
+                **changes,
+            )
+            for launch, gaps in enumerate(launches)
+            for number, gap in enumerate(gaps)
+        )  # fmt: skip
+
+    @staticmethod
+    def launch(index: int, **changes: Any) -> Launch:
+        """One load, on a machine as fast as ever."""
+        made = Launch(
+            variant="q4", index=index, load_s=1.0, cold_ttft_s=0.5, cold_prompt_tokens=128, peak_rss_bytes=100 * MIB,
+            uss_bytes=90 * MIB, peak_device_bytes=None, kv_cache_bytes=MIB, kv_cache_reported_bytes=None, facts={},
+            yardstick=Yardstick(hash_bytes_s=1e9, copy_bytes_s=1e10),
+        )  # fmt: skip
+        return dataclasses.replace(made, **changes)
+
+    @classmethod
+    def timed(cls, samples: Sequence[SpeedSample], launches: Sequence[Launch] = (), **changes: Any) -> VariantResult:
+        """A variant's results, speed measured from slices."""
+        return cls.result(*measure("q4", (), samples, launches), launches=tuple(launches), **changes)
+
+    @staticmethod
+    def noise(metric: str, **changes: Any) -> Noise:
+        """What calibration found of one metric: sessions that differ by 1 %, launches by 0.5 %."""
+        floor = NoiseFloor(slice_sd=0.01, launch_sd=0.005, launch_df=20, session_sd=0.01, session_df=20)
+        return Noise(
+            model="smol", machine="epyc-2c", identity={"cpu": "EPYC", "cores": "2"},
+            measured="2026-11-20T10:00:00+00:00", sessions=21, launches=5,
+            floors={metric: dataclasses.replace(floor, **changes)},
+        )  # fmt: skip
 
     @staticmethod
     def result(

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from suite.gate.decide import decide
-from suite.gate.judge import judge
+from suite.gate.family import decide
+from suite.gate.judge import judge, needs_more
 from suite.gate.policy import DEFAULT_POLICY
 from suite.records import Aspect, Comparison, Tier, Tolerance, Verdict
+from suite.stats.intervals import t_quantile
 
 TOLERANCE = Tolerance(relative=0.10)
+DF = 8.0
 
 
 def compared(low: float, high: float, *machine: float) -> Comparison:
+    """A rate of which between `low` and `high` was lost: a 95 % interval, on the scale of logs symmetric."""
+    least, most = -math.log1p(-low), -math.log1p(-high)
+    drift = -math.expm1(-(least + most) / 2)
     return Comparison(
         variant="q4", metric="decode_tok_s", scope="short", aspect=Aspect.SPEED, tier=Tier.STORED,
-        observed=100 * (1 - (low + high) / 2), baseline=100.0, drift=(low + high) / 2, interval=(low, high),
-        machine_drift=machine, n=3, n_baseline=3,
+        observed=100 * (1 - drift), baseline=100.0, drift=drift, interval=(low, high),
+        log_drift=(least + most) / 2, log_se=(most - least) / 2 / t_quantile(0.975, DF), log_df=DF,
+        machine_drift=machine, n=5, n_baseline=5,
     )  # fmt: skip
 
 
@@ -42,11 +50,18 @@ def test_a_verdict_stands_only_if_the_machine_cannot_be_the_whole_of_it(
 
 
 def test_the_sentence_and_the_next_step_name_the_machine() -> None:
-    finding = judge(compared(0.14, 0.20, 0.13, 0.02), DEFAULT_POLICY)
+    finding = judge(compared(0.20, 0.26, 0.13, 0.02), DEFAULT_POLICY)
     assert finding.verdict is Verdict.INCONCLUSIVE
     assert "the machine itself is 13 % slower than when the baseline was accepted" in finding.sentence
-    assert finding.next_step.startswith("measure again when the machine is as fast as it was: pytest --model-matrix")
+    assert finding.next_step.startswith("measure again when the machine is as fast as it was, or side by side: pytest ")
+    assert finding.next_step.endswith("--matrix-variants q4 --matrix-against OLD-PYTHON")
 
 
 def test_the_other_direction_is_named_too() -> None:
-    assert "12 % faster" in judge(compared(-0.02, 0.03, -0.12), DEFAULT_POLICY).sentence
+    assert "12 % faster" in judge(compared(0.02, 0.06, -0.12), DEFAULT_POLICY).sentence
+
+
+def test_more_launches_are_no_help_against_another_machine() -> None:
+    blamed, noisy = (judge(found, DEFAULT_POLICY) for found in (compared(0.20, 0.26, 0.13), compared(0.0, 0.20)))
+    assert blamed.verdict is noisy.verdict is Verdict.INCONCLUSIVE
+    assert (needs_more(blamed), needs_more(noisy)) == (False, True)

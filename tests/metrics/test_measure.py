@@ -10,7 +10,14 @@ import pytest
 from suite.metrics import SPECS, add_speedups, measure, speedup, speedup_interval
 from suite.metrics.memory import PER_LAUNCH
 from suite.metrics.quality import PER_OUTCOME
-from suite.metrics.speed import PER_SAMPLE, decode_tok_s, describe_witnesses
+from suite.metrics.speed import (
+    PER_SAMPLE,
+    POOLED,
+    decode_tok_s,
+    describe_witnesses,
+    launch_values,
+    median_itl_s,
+)
 from suite.records import (
     Generation,
     Launch,
@@ -117,11 +124,44 @@ def test_rates_of_a_sample_follow_their_formulas() -> None:
     assert find(measured, "ttft_s", "short").value == pytest.approx(0.11)
 
 
-def test_the_value_is_the_median_over_launches_of_the_median_within() -> None:
+def test_the_value_is_the_median_over_launches_of_each_launch() -> None:
     samples = [sample(1 / 100, 0)] * 9 + [sample(1 / 120, 1), sample(1 / 140, 2)]
     decode = find(measure("q4", [], samples, []), "decode_tok_s", "short")
     assert decode.value == pytest.approx(120)
     assert len(decode.samples) == len(decode.launches) == 11
+
+
+def test_a_stall_in_one_slice_of_many_moves_the_rate_and_not_the_median_gap() -> None:
+    samples = [sample(0.01)] * 4 + [sample(itl_s=(0.01, 0.01, 0.01, 0.97))]
+    measured = measure("q4", [], samples, [])
+    assert launch_values(find(measured, "decode_tok_s", "short")) == {0: pytest.approx(20 / 1.16)}
+    assert launch_values(find(measured, "tpot_s", "short")) == {0: pytest.approx(1.16 / 20)}
+    assert launch_values(find(measured, "itl_s", "short")) == {0: pytest.approx(0.01)}
+
+
+def test_the_value_of_a_launch_is_the_median_of_its_slices_unless_nothing_is_trimmed() -> None:
+    samples = [sample(gap, number) for number in (0, 1) for gap in (0.01, 0.01 * (1 + number), 0.04)]
+    measured = measure("q4", [], samples, [])
+    assert launch_values(find(measured, "itl_s", "short")) == {0: pytest.approx(0.01), 1: pytest.approx(0.02)}
+    assert launch_values(find(measured, "decode_tok_s", "short")) == {
+        0: pytest.approx(3 / 0.06), 1: pytest.approx(3 / 0.07)
+    }  # fmt: skip
+    assert set(POOLED) == {"decode_tok_s", "tpot_s"}
+
+
+def test_the_first_gaps_are_left_out_of_the_median_where_enough_remain() -> None:
+    slow_start = (0.05, 0.03)
+    many = median_itl_s(sample(itl_s=(*slow_start, *(0.01, 0.02) * 4)))
+    assert many == pytest.approx(0.015)
+    few = (*slow_start, 0.01, 0.02, 0.01, 0.02, 0.01, 0.02, 0.01)
+    assert median_itl_s(sample(itl_s=few)) == pytest.approx(0.02)
+    assert decode_tok_s(sample(itl_s=few)) == pytest.approx(9 / sum(few))  # of the rate nothing is left out
+    assert median_itl_s(sample(itl_s=())) is None
+
+
+def test_a_metric_without_launches_has_no_value_for_any() -> None:
+    measured = measure("q4", [trial("math/a", TrialStatus.SCORED, 1.0)], [], [])
+    assert launch_values(find(measured, "score", "math")) == {}
 
 
 def test_contended_samples_are_left_out_while_there_are_clean_ones() -> None:
@@ -135,7 +175,7 @@ def test_without_a_clean_sample_the_value_is_marked_as_contended() -> None:
     rejected = sample(status=SampleStatus.REJECTED, reason="evaluated 1 of 128 prompt tokens")
     decode = find(measure("q4", [], [contended(0.1), contended(0.2), rejected], []), "decode_tok_s", "short")
     assert decode.status == "contended"
-    assert decode.value == pytest.approx(7.5)
+    assert decode.value == pytest.approx(8 / 1.2)  # all tokens / all time
     assert decode.reason is not None
     assert "2 of 3 samples contended" in decode.reason
     assert "1 of 3 samples rejected (evaluated 1 of 128 prompt tokens)" in decode.reason

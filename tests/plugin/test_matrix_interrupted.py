@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.foreign_project import ForeignProject
+from support.foreign_project import ForeignProject, verdicts
 
+from suite.engine.locking import RunLock
 from suite.records import VariantFailure, Verdict
 from suite.store.journal import Journal
 
@@ -78,15 +79,56 @@ def test_a_resumed_run_forgets_failures_and_torn_launches(project: ForeignProjec
     run = project.read_run()
     assert run["id"] == directory.name
     assert run["variants"][0]["failure"] is None
-    assert sorted((s["launch"], s["round"]) for s in run["speed_samples"]) == [(0, 0), (0, 1), (1, 0), (1, 1)]
-    assert [launch["index"] for launch in run["variants"][0]["launches"]] == [0, 1]
+    assert sorted((s["launch"], s["round"]) for s in run["speed_samples"]) == [
+        (launch, turn) for launch in (0, 1, 2) for turn in (0, 1)
+    ]
+    assert [launch["index"] for launch in run["variants"][0]["launches"]] == [0, 1, 2]
 
 
-def test_a_finished_run_is_not_resumed(project: ForeignProject) -> None:
+def test_a_finished_run_is_taken_up_again_and_written_anew(project: ForeignProject) -> None:
+    project.write_matrix({"q4": {}, "q5": {}})
+    assert project.run("--matrix-only=answers").ret == 0
+    (directory,) = project.run_directories()
+    first = project.read_run()
+    again = project.run("--matrix-resume", "--matrix-variants=q4")
+    assert again.ret == 0, again.outlines
+    assert project.run_directories() == [directory]
+    run = project.read_run()
+    assert run["id"] == first["id"]
+    assert {v["name"]: len(v["launches"]) for v in run["variants"]} == {"q4": 3, "q5": 0}
+    assert {(t["variant"], t["case"]) for t in run["trials"]} == {(t["variant"], t["case"]) for t in first["trials"]}
+    assert verdicts(run, "q5") == verdicts(first, "q5")  # what was not selected keeps its findings
+    assert not (directory / "lock").exists()
+
+
+def test_each_time_an_undecided_run_is_taken_up_it_gets_more_launches_and_another_look(
+    project: ForeignProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("suite.engine.session.needs_more", lambda finding: finding.metric == "decode_tok_s")
+    protocol = {"launches": 3, "max_launches": 4, "rounds": 1, "warmup": 0, "retries": 0}
+    project.write_matrix({"q4": {}}, protocol=protocol)
+    assert project.accept().ret == 0
+    counts, looks = [], []
+    for arguments in ([], ["--matrix-resume"], ["--matrix-resume"]):
+        project.run("-k", "test_speed and decode_tok_s", *arguments)
+        run = project.read_run()
+        (found,) = (f for f in run["findings"] if (f["metric"], f["scope"]) == ("decode_tok_s", "short"))
+        counts.append(len(run["variants"][0]["launches"]))
+        looks.append(found["comparison"]["looks"])
+    assert (counts, looks) == ([4, 7, 10], [2, 3, 4])
+
+
+def test_a_run_that_another_process_writes_is_left_alone(project: ForeignProject) -> None:
     project.write_matrix({"q4": {}})
-    for _ in range(2):
-        assert project.run("--matrix-resume", "--matrix-only=answers").ret == 0
-    assert len(project.run_directories()) == 2
+    assert project.run("--matrix-only=answers").ret == 0
+    (directory,) = project.run_directories()
+    before = (directory / "run.json").read_text(), (directory / "journal.jsonl").read_text()
+    lock = RunLock(directory)
+    result = project.run("--matrix-resume")
+    lock.release()
+    assert result.ret == 2
+    result.stdout.fnmatch_lines(["*another process is writing this run*"])
+    assert ((directory / "run.json").read_text(), (directory / "journal.jsonl").read_text()) == before
 
 
 def test_plain_pytest_imports_nothing_heavy_and_starts_no_model(project: ForeignProject) -> None:

@@ -25,6 +25,16 @@ def test_ids_are_readable_and_in_the_order_in_which_they_run(project: ForeignPro
     assert not (project.root / ".quantdrift").exists()
 
 
+def test_all_is_measured_before_anything_is_judged(project: ForeignProject) -> None:
+    project.write_matrix({"ref": {"reference": True}, "q4": {}})
+    project.pytester.makepyfile(test_own="def test_own(matrix_variant): matrix_variant.record(score=1.0)")
+    ids = [line for line in project.run("--collect-only", "-q").outlines if "::" in line]
+    words = [next(w for w in ("case", "own", "quality", "speed", "memory") if f"test_{w}[" in item) for item in ids]
+    kinds = [{"memory": "speed"}.get(word, word) for word in words]
+    assert list(dict.fromkeys(kinds)) == ["case", "own", "quality", "speed"]
+    assert kinds == sorted(kinds, key=["case", "own", "quality", "speed"].index)
+
+
 def test_keyword_selects_variant_and_domain(project: ForeignProject) -> None:
     project.write_matrix({"ref": {}, "q4": {}})
     result = project.run("-k", "q4 and math", "-v")
@@ -90,13 +100,13 @@ def test_every_timed_sample_evaluated_its_whole_prompt(project: ForeignProject) 
     project.write_matrix({"ref": {"reference": True}, "q4": {}})
     assert project.run("-k", "test_speed").ret == 0
     samples = project.read_run()["speed_samples"]
-    assert len(samples) == 2 * 2 * 2
+    assert len(samples) == 3 * 2 * 2
     assert all(sample["evaluated_tokens"] == sample["prompt_tokens"] == 24 for sample in samples)
     assert {sample["status"] for sample in samples} == {"clean"}
     order = [(s["launch"], s["round"], s["variant"]) for s in samples]
     assert order == [
         (launch, turn, name)
-        for launch in (0, 1)
+        for launch in (0, 1, 2)
         for turn, names in enumerate((("ref", "q4"), ("q4", "ref")))
         for name in names
     ]

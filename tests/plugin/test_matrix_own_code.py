@@ -49,7 +49,7 @@ def test_own_tests_change_no_baseline(project: ForeignProject) -> None:
     before = project.baseline_files()
     project.pytester.makepyfile(test_own=OWN_TEST)
     result = project.run(ANSWERS, "--matrix-update=changed", "--matrix-reason=after")
-    assert result.parseoutcomes()["passed"] == 7 + 2 + 6
+    assert set(result.parseoutcomes()) == {"passed"}
     assert project.baseline_files() == before
     assert all("format" not in key for key in verdicts(project.read_run(), "q4"))
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suite.stats.robust import MAD_TO_SD, group_medians, mad, median, median_of_groups
+from suite.stats.robust import MAD_TO_SD, group_by, harmonic_mean, mad, mean, median
 
 finite = st.floats(-1e6, 1e6)
 
@@ -33,15 +33,19 @@ def test_mad_scaled_estimates_the_standard_deviation_of_normal_data() -> None:
     assert MAD_TO_SD * mad(list(sample)) == pytest.approx(2.0, rel=0.03)
 
 
-def test_each_launch_counts_once_however_many_samples_it_has() -> None:
-    values, launches = [1.0, 1.0, 1.0, 1.0, 5.0, 6.0], [0, 0, 0, 0, 1, 2]
-    assert group_medians(values, launches) == {0: 1.0, 1: 5.0, 2: 6.0}
-    assert median_of_groups(values, launches) == 5.0
+def test_values_are_grouped_by_launch_in_order() -> None:
+    assert group_by([6.0, 1.0, 2.0, 5.0], [2, 0, 0, 1]) == {0: [1.0, 2.0], 1: [5.0], 2: [6.0]}
 
 
 def test_groups_must_match_the_values() -> None:
     with pytest.raises(ValueError, match="zip"):
-        group_medians([1.0, 2.0], [0])
+        group_by([1.0, 2.0], [0])
+
+
+def test_rates_over_equal_work_are_all_work_by_all_time() -> None:
+    rates = [10.0, 40.0]  # a token each: 0.1 s and 0.025 s
+    assert harmonic_mean(rates) == pytest.approx(2 / (0.1 + 0.025))
+    assert mean([1 / rate for rate in rates]) == pytest.approx(1 / harmonic_mean(rates))
 
 
 @given(st.lists(finite, min_size=1))

@@ -19,9 +19,10 @@ from support.sample_runs import (
     run,
     trials,
     unresolved,
+    variant,
 )
 
-from suite.records import Finding, Flip, Measurement, Run, TrialStatus, Verdict
+from suite.records import Finding, Flip, Measurement, Run, Tier, Tolerance, TrialStatus, Verdict
 
 
 def healthy() -> Run:
@@ -84,6 +85,52 @@ def slower() -> Run:
     slow = tuple(replace(m, value=152.7) if m.metric == "decode_tok_s" else m for m in measurements("q4_k_m"))
     results[-1] = result("q4_k_m", measurements=slow)
     return run(results, findings=(*kept, *judged))
+
+
+def duet() -> Run:
+    """Old and new side by side: decode of q4_k_m fell, one gate cannot be told, and the machine was flagged at q8_0."""
+    kept = [replace(f, comparison=replace(f.comparison, tier=Tier.DUET)) for name in VARIANTS for f in held(name)]
+    kept = [f for f in kept if not _is(f, "decode_tok_s", "q4_k_m", "q8_0")]
+    lost = comparison(
+        "decode_tok_s",
+        observed=151.0,
+        baseline=171.2,
+        drift=0.118,
+        interval=(0.104, 0.134),
+        tier=Tier.DUET,
+        n=5,
+        n_baseline=5,
+        accepted="measured beside ../old/.venv/bin/python",
+        suspects=("llama-cpp-python: 0.3.35 → 0.3.36",),
+    )
+    flagged = comparison(
+        "decode_tok_s", name="q8_0", tier=Tier.DUET, flags=("a neighbour took 21 of 30 slices",), n=10, looks=2
+    )
+    judged = [
+        finding(
+            Verdict.REGRESSED,
+            "q4_k_m: decode rate (short) fell by 11.8 %, 171.2 tok/s → 151 tok/s (95 %: 10.4 … 13.4 % worse; 5 launches "
+            "side by side; tier duet); tolerance 10.0 %, could have seen 1.4 %",
+            of=lost,
+            tolerance=Tolerance(relative=0.15, duet=0.1),
+            p_value=0.00012,
+            p_needed=0.0005,
+            family=24,
+            next_step=f"find out why, or accept it: {ACCEPT}",
+        ),
+        finding(
+            Verdict.INCONCLUSIVE,
+            "q8_0: decode rate (short) is unchanged at 164 tok/s; tolerance 10.0 %, cannot tell: the machine was not as it "
+            "should be (a neighbour took 21 of 30 slices)",
+            of=flagged,
+            next_step="add launches to these when nothing else runs: pytest --model-matrix --matrix-variants q8_0 "
+            "--matrix-only=speed --matrix-resume",
+        ),
+    ]
+    old = replace(result("q4_k_m"), variant=variant("q4_k_m@old", old_of="q4_k_m"))
+    return run(
+        findings=(*kept, *judged), against=(old,), settings={"against": "../old/.venv/bin/python", "quick": "yes"}
+    )
 
 
 def worse() -> Run:
@@ -185,6 +232,7 @@ def _is(found: Finding, metric: str, *names: str) -> bool:
 STORIES: Mapping[str, Callable[[], Run]] = {
     "healthy": healthy,
     "slower": slower,
+    "duet": duet,
     "worse": worse,
     "killed": killed,
     "invalid": invalid,

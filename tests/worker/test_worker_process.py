@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
+from suite.backends import BUILT_IN
 from suite.errors import LoadError, UsageError, VariantError, WorkerDied, WorkerTimeout
 from suite.worker.messages import Encode, Generate, Generated, Load, Make, Measure, Memory, Render
 from suite.worker.process import Worker, describe_exit
+from suite.worker.surroundings import environment_of, package_root
 
 ASK = Generate(prompt=[65, 66, 67], max_new_tokens=4)
 PATIENCE_S = 30.0
@@ -224,3 +226,33 @@ def test_a_backend_beside_the_tests_is_found_by_the_worker_too(tmp_path: Path, m
 ])  # fmt: skip
 def test_ends_in_words(status: int, words: str) -> None:
     assert describe_exit(status) == words
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system cannot pin processes")
+def test_a_worker_runs_on_the_cpus_that_it_was_told() -> None:
+    usable = os.sched_getaffinity(0)
+    for cpus in ((min(usable),), ()):
+        with Worker("pinned", cpus=cpus) as worker:
+            loaded(worker)
+            assert os.sched_getaffinity(worker.pid) == (set(cpus) or usable)
+
+
+def test_another_interpreter_finds_this_package_and_nothing_that_lies_beside_it() -> None:
+    ours = environment_of(0)["PYTHONPATH"].split(os.pathsep)
+    theirs = environment_of(0, python="/usr/bin/other")["PYTHONPATH"].split(os.pathsep)
+    assert ours[0] == str(package_root())
+    assert theirs[0] != ours[0]
+    assert [path.name for path in Path(theirs[0]).iterdir()] == ["suite"]
+
+
+def test_a_worker_and_all_backends_need_nothing_but_the_standard_library() -> None:
+    """Another interpreter has the libraries of one backend, and none of ours."""
+    modules = ["suite.worker.serve", *(path.partition(":")[0] for path in BUILT_IN.values())]
+    code = f"import sys, {', '.join(modules)}; print('pydantic' in sys.modules, len(sys.modules))"
+    asked = subprocess.run(
+        [sys.executable, "-S", "-P", "-c", code],
+        env={"PYTHONPATH": environment_of(0, python="other")["PYTHONPATH"].partition(os.pathsep)[0]},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert asked.returncode == 0, asked.stderr
+    assert asked.stdout.startswith("False")

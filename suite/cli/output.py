@@ -1,0 +1,20 @@
+"""Writing to a terminal that may know few characters, and to a person who waits."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+
+
+def write_lines(lines: Iterable[str]) -> None:
+    """Write lines; what the terminal's encoding lacks is escaped, so that an old locale is no crash."""
+    encoding = sys.stdout.encoding or "utf-8"
+    for line in lines:
+        sys.stdout.write(line.encode(encoding, errors="backslashreplace").decode(encoding) + "\n")
+
+
+def tell(sentence: str, /) -> None:
+    """Say on standard error what is being done: standard output is for results."""
+    encoding = sys.stderr.encoding or "utf-8"
+    sys.stderr.write(sentence.encode(encoding, errors="backslashreplace").decode(encoding) + "\n")
+    sys.stderr.flush()

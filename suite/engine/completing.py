@@ -1,0 +1,76 @@
+"""What can only be said of a whole run: the price against the reference, creeping, and other machines' speed-ups."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from suite.engine.assembling import OLD
+from suite.gate.creep import creep
+from suite.gate.foreign import compare_speedups
+from suite.gate.judge import judge_all
+from suite.gate.loss import losses
+from suite.records import Baselines, Finding, Gate, Loss, Run, Tier, Tolerance
+from suite.store.baselines import BaselineStore
+
+CALIBRATED = "calibrated"
+"""Key among a run's settings: when the machine was calibrated."""
+
+
+def complete(run: Run, store: BaselineStore, policy: Mapping[str, Tolerance]) -> Run:
+    """The run with its losses, what has crept, and what other machines' baselines tell. None of it fails anything.
+
+    Raises StoreError for a baseline that cannot be read.
+    """
+    stored = {
+        result.variant.name: store.read(run.model, result.variant.name, run.environment.machine)
+        for result in run.variants
+    }
+    noise = store.read_noise(run.model, run.environment.machine)
+    return dataclasses.replace(
+        run,
+        losses=find_losses(run),
+        creep=find_creep(run, stored, policy),
+        findings=(*run.findings, *find_foreign(run, stored, policy)),
+        settings={**run.settings, **({CALIBRATED: noise.measured} if noise else {})},
+    )
+
+
+def find_losses(run: Run) -> tuple[Loss, ...]:
+    """What each variant costs against the reference of this run."""
+    reference = run.matrix.reference
+    base = next((r for r in run.variants if reference is not None and r.variant.name == reference.name), None)
+    if base is None:
+        return ()
+    answers = tuple(trial for trial in run.trials if not trial.variant.endswith(OLD))
+    return tuple(
+        loss
+        for result in run.variants
+        if result is not base and (result.measurements or result.failure)
+        for loss in losses(result, answers, base, answers, run.matrix.budgets)
+    )
+
+
+def find_creep(run: Run, stored: Mapping[str, Baselines], policy: Mapping[str, Tolerance]) -> tuple[Finding, ...]:
+    """Each variant held against the first baseline that was accepted for it, where the latest one is another."""
+    found = [
+        comparison
+        for result in run.variants
+        if not result.failure
+        for comparison in creep(
+            result,
+            [trial for trial in run.trials if trial.variant == result.variant.name],
+            stored[result.variant.name],
+            run.environment,
+        )
+    ]
+    informing = {key: dataclasses.replace(tolerance, gate=Gate.INFO) for key, tolerance in policy.items()}
+    return judge_all(found, informing)
+
+
+def find_foreign(run: Run, stored: Mapping[str, Baselines], policy: Mapping[str, Tolerance]) -> tuple[Finding, ...]:
+    """Speed-ups beside those on another machine, for variants that have no baseline of this one."""
+    if run.matrix.reference is None:
+        return ()
+    found = compare_speedups(run.variants, stored, run.matrix.reference.name)
+    return tuple(finding for finding in judge_all(found, policy) if finding.comparison.tier is Tier.FOREIGN)

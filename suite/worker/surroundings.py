@@ -1,0 +1,73 @@
+"""What a worker finds around it: environment variables, and the places that it imports from."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import suite
+from suite.backends.base import LAUNCH_VARIABLE
+from suite.worker.affinity import CPUS_VARIABLE
+
+PASSED_ON = re.compile(
+    r"(PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|TERM|TZ|TMPDIR|TEMP|TMP|VIRTUAL_ENV|HF_HOME|HF_HUB_CACHE|SYSTEMROOT)"
+    r"|(LC_|LD_|DYLD_|XDG_|PYTHON|OMP_|GOMP_|KMP_|MKL_|OPENBLAS_|BLIS_|NUMEXPR_|TORCH|PYTORCH_|TRITON_|BNB_|GGML_|LLAMA_"
+    r"|CUDA_|NVIDIA_|NCCL_|HIP_|HSA_|ROCR_|ROCM_|ONEAPI_|SYCL_|ZE_|VK_|MTL_|COV|QUANTDRIFT_).*"
+)
+"""Environment variables that a worker gets: what finds programs and libraries, and what steers how they compute."""
+OF_OUR_PYTHON = ("PYTHONHOME", "VIRTUAL_ENV", "PYTHONPLATLIBDIR")
+"""Variables that would lead another interpreter to what is installed beside ours."""
+
+
+def environment_of(launch: int, cpus: Sequence[int] = (), python: str | None = None) -> dict[str, str]:
+    """What of the parent's environment a worker needs. Weights are untrusted input: nothing else goes along."""
+    left_out = OF_OUR_PYTHON if python else ()
+    inherited = {
+        name: value for name, value in os.environ.items() if PASSED_ON.fullmatch(name) and name not in left_out
+    }
+    inherited.pop(CPUS_VARIABLE, None)
+    return {
+        **inherited,
+        **({CPUS_VARIABLE: ",".join(map(str, cpus))} if cpus else {}),
+        "PYTHONPATH": os.pathsep.join(import_paths(stage() if python else package_root())),
+        "PYTHONUNBUFFERED": "1",
+        "HF_HUB_OFFLINE": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+        "TQDM_DISABLE": "1",  # progress bars would crowd out the lines that say why something failed
+        "GGML_NO_BACKTRACE": "1",
+        LAUNCH_VARIABLE: str(launch),
+    }
+
+
+def package_root() -> Path:
+    """The directory that holds this package."""
+    return Path(next(iter(suite.__path__))).resolve().parent
+
+
+def import_paths(first: Path) -> list[str]:
+    """`first`, and where a person's own backends lie; what comes with the parent's interpreter is left out."""
+    comes_along = {Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    found = [path.resolve() for path in (*map(Path, sys.path), Path.cwd()) if path.is_dir()]
+    kept = [path for path in found if not comes_along & {path, *path.parents}]
+    return list(dict.fromkeys(map(str, [first, *kept])))
+
+
+def stage() -> Path:
+    """A directory that holds this package and nothing else, for interpreters that must not see what we have installed."""
+    return Path(_stage().name)
+
+
+@cache
+def _stage() -> tempfile.TemporaryDirectory[str]:
+    """Made once; removed when this process ends."""
+    directory = tempfile.TemporaryDirectory(prefix="quantdrift-")
+    source = Path(next(iter(suite.__path__)))
+    shutil.copytree(source, Path(directory.name) / source.name, ignore=shutil.ignore_patterns("__pycache__"))
+    return directory
