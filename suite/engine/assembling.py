@@ -53,8 +53,16 @@ LOOK = "look"
 GROUPS = "in memory together"
 """Text of the note that tells which variants were in memory at once, where not all were; and its key in the run's settings."""
 
+LONE = "lone launch"
+"""Text of the note that a launch does not count, since the other side of the duet lacks it."""
+
 CONTROL = "@control"
-"""What follows a variant's name in the trials of its determinism control."""
+"""What follows a variant's name in the trials of its determinism control, under another number of threads."""
+
+AGAIN = "@again"
+"""The same of the control under the same number of threads."""
+
+CONTROLS = (CONTROL, AGAIN)
 
 OLD = "@old"
 """What follows a variant's name in that of its old side."""
@@ -104,10 +112,20 @@ class Ledger:
             self.looks[variant] = self.looks_of(variant) + 1, int(record.data.get("launches", 0))
         elif isinstance(record, Note) and record.text == GROUPS:
             self.groups.append(record.data[GROUPS])
+        elif isinstance(record, Note) and record.text == LONE:
+            self._drop_launch(record.data["variant"], int(record.data["launch"]))
+
+    def _drop_launch(self, variant: str, index: int) -> None:
+        """Forget one launch; what was looked at holds one less, so that its repetition is news."""
+        self.samples = [sample for sample in self.samples if (sample.variant, sample.launch) != (variant, index)]
+        self.launches = [launch for launch in self.launches if (launch.variant, launch.index) != (variant, index)]
+        if variant in self.looks:
+            count, seen = self.looks[variant]
+            self.looks[variant] = count, min(seen, self.launches_of(variant))
 
     def void(self, variant: str) -> None:
         """Forget everything about one variant."""
-        self.trials = {key: trial for key, trial in self.trials.items() if key[0] not in (variant, variant + CONTROL)}
+        self.trials = {key: trial for key, trial in self.trials.items() if key[0] not in _with_controls(variant)}
         self.findings = {key: finding for key, finding in self.findings.items() if key[0] != variant}
         self.samples = [sample for sample in self.samples if sample.variant != variant]
         self.launches = [launch for launch in self.launches if launch.variant != variant]
@@ -152,6 +170,9 @@ def drop_superseded(records: Iterable[Any]) -> list[Any]:
             held = [r for r in held if _outlives_resuming(r, whole)]
         elif (voided := _voided_by(record)) is not None:
             held = [r for r in held if not _concerns(r, voided)]
+        elif isinstance(record, Note) and record.text == LONE:
+            lone = record.data["variant"], int(record.data["launch"])
+            held = [r for r in held if _launch_of(r) != lone]
         held.append(record)
     return held
 
@@ -174,6 +195,17 @@ def join_journals(journals: Iterable[Iterable[Any]]) -> Ledger:
     return ledger
 
 
+def _launch_of(record: Any) -> tuple[str, int] | None:
+    """The launch that a record is of, if it is of one."""
+    match record:
+        case Launch():
+            return record.variant, record.index
+        case SpeedSample():
+            return record.variant, record.launch
+        case _:
+            return None
+
+
 def _is_resumption(record: Any) -> bool:
     return isinstance(record, Note) and record.text == RESUMED
 
@@ -183,10 +215,14 @@ def _voided_by(record: Any) -> str | None:
 
 
 def _concerns(record: Any, variant: str) -> bool:
-    """Whether a record is about `variant`: its control and its looks are."""
+    """Whether a record is about `variant`: its controls and its looks are."""
     if isinstance(record, Note):
-        return record.text == LOOK and record.data.get("variant") == variant
-    return getattr(record, "variant", None) in (variant, variant + CONTROL)
+        return record.text in (LOOK, LONE) and record.data.get("variant") == variant
+    return getattr(record, "variant", None) in _with_controls(variant)
+
+
+def _with_controls(variant: str) -> tuple[str, ...]:
+    return (variant, *(variant + control for control in CONTROLS))
 
 
 def _outlives_resuming(record: Any, finished: Collection[tuple[str, int]]) -> bool:
@@ -304,7 +340,7 @@ def assemble(
         matrix=matrix,
         environment=environment,
         variants=tuple(results),
-        trials=tuple(trial for trial in ledger.trials.values() if not trial.variant.endswith(CONTROL)),
+        trials=tuple(trial for trial in ledger.trials.values() if not trial.variant.endswith(CONTROLS)),
         speed_samples=tuple(ledger.samples),
         settings=dict(DECODING) | dict(head.settings) | ({GROUPS: "; ".join(ledger.groups)} if ledger.groups else {}),
         findings=tuple(ledger.findings.values()),

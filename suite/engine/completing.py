@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from suite.engine.assembling import OLD
 from suite.gate.creep import creep
@@ -11,14 +11,17 @@ from suite.gate.foreign import compare_speedups
 from suite.gate.judge import judge_all
 from suite.gate.loss import losses
 from suite.records import Baselines, Finding, Gate, Loss, Run, Tier, Tolerance
+from suite.settings import COMMAND
 from suite.store.baselines import BaselineStore
 
 CALIBRATED = "calibrated"
 """Key among a run's settings: when the machine was calibrated."""
 
 
-def complete(run: Run, store: BaselineStore, policy: Mapping[str, Tolerance]) -> Run:
+def complete(run: Run, store: BaselineStore, policy: Mapping[str, Tolerance], *, command: str = COMMAND) -> Run:
     """The run with its losses, what has crept, and what other machines' baselines tell. None of it fails anything.
+
+    `command` is how the suite was started.
 
     Raises StoreError for a baseline that cannot be read.
     """
@@ -30,8 +33,8 @@ def complete(run: Run, store: BaselineStore, policy: Mapping[str, Tolerance]) ->
     return dataclasses.replace(
         run,
         losses=find_losses(run),
-        creep=find_creep(run, stored, policy),
-        findings=(*run.findings, *find_foreign(run, stored, policy)),
+        creep=find_creep(run, stored, policy, command),
+        findings=(*run.findings, *find_foreign(run, stored, policy, command)),
         settings={**run.settings, **({CALIBRATED: noise.measured} if noise else {})},
     )
 
@@ -47,11 +50,20 @@ def find_losses(run: Run) -> tuple[Loss, ...]:
         loss
         for result in run.variants
         if result is not base and (result.measurements or result.failure)
-        for loss in losses(result, answers, base, answers, run.matrix.budgets)
+        for loss in losses(
+            result, answers, base, answers, run.matrix.budgets, looks=_looks_of(result.variant.name, run.findings)
+        )
     )
 
 
-def find_creep(run: Run, stored: Mapping[str, Baselines], policy: Mapping[str, Tolerance]) -> tuple[Finding, ...]:
+def _looks_of(variant: str, findings: Iterable[Finding]) -> int:
+    """How often the speed of a variant was judged on these data, this time included."""
+    return max((finding.comparison.looks for finding in findings if finding.variant == variant), default=1)
+
+
+def find_creep(
+    run: Run, stored: Mapping[str, Baselines], policy: Mapping[str, Tolerance], command: str
+) -> tuple[Finding, ...]:
     """Each variant held against the first baseline that was accepted for it, where the latest one is another."""
     found = [
         comparison
@@ -65,12 +77,15 @@ def find_creep(run: Run, stored: Mapping[str, Baselines], policy: Mapping[str, T
         )
     ]
     informing = {key: dataclasses.replace(tolerance, gate=Gate.INFO) for key, tolerance in policy.items()}
-    return judge_all(found, informing)
+    return judge_all(found, informing, command=command)
 
 
-def find_foreign(run: Run, stored: Mapping[str, Baselines], policy: Mapping[str, Tolerance]) -> tuple[Finding, ...]:
+def find_foreign(
+    run: Run, stored: Mapping[str, Baselines], policy: Mapping[str, Tolerance], command: str
+) -> tuple[Finding, ...]:
     """Speed-ups beside those on another machine, for variants that have no baseline of this one."""
     if run.matrix.reference is None:
         return ()
     found = compare_speedups(run.variants, stored, run.matrix.reference.name)
-    return tuple(finding for finding in judge_all(found, policy) if finding.comparison.tier is Tier.FOREIGN)
+    judged = judge_all(found, policy, command=command)
+    return tuple(finding for finding in judged if finding.comparison.tier is Tier.FOREIGN)

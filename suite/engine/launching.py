@@ -125,6 +125,8 @@ class Launcher:
                 prompt_format=variant.prompt_format,
             )
             loaded: Loaded = worker.ask(request, self.deadlines.load_s)
+            if variant.python is not None:
+                check_libraries(variant, loaded)
             yield LiveVariant(
                 variant=variant, prepared=prepared, worker=worker, loaded=loaded, deadlines=self.deadlines
             )
@@ -139,6 +141,21 @@ class Launcher:
                 f"variants.{variant.name}: its worker could not be started (log {log}): {error}; "
                 "look for free memory and processes, and whether the directory can be written to"
             ) from error
+
+
+def check_libraries(variant: Variant, loaded: Loaded) -> None:
+    """Raise VariantError when another interpreter loaded a library that is not its own: it would be measured as its own."""
+    for module, file in loaded.libraries.items():
+        if file and not any(_lies_in(file, prefix) for prefix in loaded.prefixes):
+            raise VariantError(
+                f"variants.{variant.name}: {variant.python} imports {module} from {file}, which is not its own; install it "
+                "into that environment, and take it out of PYTHONPATH and of the project"
+            )
+
+
+def _lies_in(file: str, prefix: str) -> bool:
+    """As it is named, or with links followed: environments link to what others hold."""
+    return Path(file).is_relative_to(prefix) or Path(file).resolve().is_relative_to(Path(prefix).resolve())
 
 
 def options_in_force(variant: Variant) -> dict[str, Any]:

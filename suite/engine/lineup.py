@@ -25,11 +25,6 @@ def pair_up(variants: Sequence[Variant], launch: int = 0) -> list[list[Variant]]
     return [pair[::-1] if launch % 2 else pair for pair in pairs]
 
 
-def line_up(variants: Sequence[Variant], launch: int) -> list[Variant]:
-    """The order of the first turn of a launch."""
-    return [variant for pair in pair_up(variants, launch) for variant in pair]
-
-
 def in_turn(order: Sequence[T], turn: int) -> Iterator[T]:
     """The order of one turn, there and back (ABBA): a linear drift of the machine cancels out."""
     return iter(order) if turn % 2 == 0 else reversed(order)

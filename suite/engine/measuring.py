@@ -9,7 +9,7 @@ from typing import Any
 
 from suite.backends.base import FOOTPRINT
 from suite.engine.answering import OWN_TEST, Prompts, answer_once, check_same_prompts, make_trial, take_trial
-from suite.engine.assembling import GROUPS, VOIDED, Ledger, describe_loaded
+from suite.engine.assembling import GROUPS, LONE, VOIDED, Ledger, describe_loaded
 from suite.engine.failures import VariantFailed, failure_of
 from suite.engine.launching import Launcher, LiveVariant
 from suite.engine.plan import Plan
@@ -232,6 +232,7 @@ class Measuring:
         everybody = [side for v in variants for side in (v, self.plan.shadow_of(v.name)) if side is not None]
         self._confirm(everybody)
         todo = [side for side in everybody if not self._is_out(side)]
+        self._drop_lone_launches(todo)
         done, wanted = self._count(todo), self._matrix_in_force().protocol.launches
         goal = {side.name: (upto or {}).get(side.old_of or side.name, wanted) for side in todo}
         todo = [side for side in todo if done[side.name] < goal[side.name]]
@@ -254,7 +255,7 @@ class Measuring:
         )
         self._aborted = "the first gate that failed says why"  # until the pass is through, whatever ends it
         try:
-            SpeedPass(self._matrix_in_force(), self._launcher, sink).run(todo, done, goal)
+            SpeedPass(self._matrix_in_force(), self._launcher, sink, self.plan.cpus).run(todo, done, goal)
         except StoreError as fault:
             self._aborted = str(fault)
             raise
@@ -273,15 +274,31 @@ class Measuring:
         """The launches that each has; both sides of a duet go on at the same one, so that they stay adjacent."""
         return {side.name: max(map(self.ledger.next_launch_of, self._both_sides(side.name))) for side in sides}
 
+    def _drop_lone_launches(self, todo: Sequence[Variant]) -> None:
+        """A launch that one side of a duet has and the other lacks (a kill came in between) is measured again, of both."""
+        names = {side.name for side in todo}
+        for old in todo:
+            if old.old_of not in names:
+                continue
+            new, then = (
+                {launch.index for launch in self.ledger.launches if launch.variant == name}
+                for name in (old.old_of, old.name)
+            )
+            for name, lone in ((old.old_of, new - then), (old.name, then - new)):
+                for index in sorted(lone):
+                    self._record(Note(text=LONE, data={"variant": str(name), "launch": str(index)}))
+
     def _read_baselines(self, variant: Variant) -> Baselines:
         return self._baselines.read(self.plan.matrix.model, variant.name, self.plan.environment.machine)
 
     def _matrix_in_force(self) -> Matrix:
-        """The matrix, with the limits of a clean slice that were found for this machine."""
+        """The matrix, with the limits of a clean slice that were found for this machine where they are narrower."""
         matrix = self.plan.matrix
         noise = self._read_baselines(matrix.variants[0]).noise
         found = {"max_pressure": noise.max_pressure, "max_steal": noise.max_steal} if noise else {}
-        limits: dict[str, Any] = {name: limit for name, limit in found.items() if limit is not None}
+        limits: dict[str, Any] = {
+            name: min(limit, getattr(matrix.protocol, name)) for name, limit in found.items() if limit is not None
+        }
         return dataclasses.replace(matrix, protocol=dataclasses.replace(matrix.protocol, **limits))
 
     def _confirm(self, variants: Sequence[Variant]) -> None:

@@ -40,8 +40,10 @@ from suite.store.journal import Journal, read_journal
 KEY = "key"
 KEY_LINES = 8
 """Lines at the beginning of a journal among which its key is looked for: it is written right after the machine."""
+SECOND = len("2026-11-29T12-00-00")
+"""Characters of a run's id that tell when it began; what follows keeps two of one second apart."""
 QUICK_LAUNCHES = 3
-QUICK_ROUNDS = 2
+QUICK_ROUNDS = 5
 XDIST_REASON = "tests run in parallel (xdist); speed needs the machine to itself: run without -n"
 
 
@@ -57,6 +59,8 @@ class Question:
     key: str
     """Hash of what must be equal for the run to be taken up again."""
     resumed: bool = False
+    remarks: tuple[str, ...] = ()
+    """What is to be said of it, a line each."""
 
 
 def read_question(settings: Settings, *, directory: Path | None = None, parallel: bool = False) -> Question:
@@ -72,11 +76,19 @@ def read_question(settings: Settings, *, directory: Path | None = None, parallel
     environment = capture_environment()
     key = key_of(whole, cases, environment, settings)
     found = _find_run(settings, key) if settings.resume else None
+    remarks: tuple[str, ...] = ()
+    if found is not None and is_accepted_from(found, settings, whole, environment):
+        remarks = (
+            f" {found.name} is what the baselines were accepted from, and was not taken up again: this run is new",
+        )
+        found = None
     plan = _plan(settings, _hold(whole, chosen, found), cases, environment, parallel=parallel)
     plan = dataclasses.replace(
         plan,
         selected=frozenset(variant.name for variant in chosen.variants),
         shadows=make_shadows(settings.against, chosen.variants) if settings.against else (),
+        cpus=choose_cpus(threads_of(whole.variants)),
+        command=settings.command,
         finished=found is not None and own_run_file(found) is not None,
     )
     _check_baselines(settings, plan.matrix, environment)
@@ -89,7 +101,15 @@ def read_question(settings: Settings, *, directory: Path | None = None, parallel
         suite_version=suite.__version__,
         settings=_describe(settings, plan),
     )
-    return Question(settings=settings, plan=plan, head=head, directory=place, key=key, resumed=found is not None)
+    return Question(
+        settings=settings,
+        plan=plan,
+        head=head,
+        directory=place,
+        key=key,
+        resumed=found is not None,
+        remarks=remarks,
+    )
 
 
 def _plan(
@@ -195,7 +215,13 @@ def find_resumable(runs: Path, key: str) -> Path | None:
     """The newest run, finished or not, that was begun with the same question."""
     if not runs.is_dir():
         return None
-    return next((directory for directory in sorted(runs.iterdir(), reverse=True) if is_resumable(directory, key)), None)
+    newest_first = sorted(runs.iterdir(), key=_age, reverse=True)
+    return next((directory for directory in newest_first if is_resumable(directory, key)), None)
+
+
+def _age(directory: Path) -> tuple[str, int]:
+    """The second in which a run began, by its name; within one second, when its first files were made."""
+    return directory.name[:SECOND], directory.stat().st_mtime_ns
 
 
 def is_resumable(directory: Path, key: str) -> bool:
@@ -207,6 +233,27 @@ def _find_run(settings: Settings, key: str) -> Path | None:
     if settings.report is None:
         return find_resumable(settings.runs / "runs", key)
     return settings.report if is_resumable(settings.report, key) else None
+
+
+def is_accepted_from(run: Path, settings: Settings, matrix: Matrix, environment: Environment) -> bool:
+    """Whether a baseline of one of the variants was accepted from that run, which would be held against itself."""
+    store, names = BaselineStore(settings.baselines), {run.name, _id_in(own_run_file(run))}
+    for variant in matrix.variants:
+        try:
+            stored = store.read(matrix.model, variant.name, environment.machine)
+        except StoreError:
+            continue  # told by whoever needs it
+        if any(baseline.provenance.run in names for baseline in (stored.quality, stored.speed) if baseline):
+            return True
+    return False
+
+
+def _id_in(file: Path | None) -> str | None:
+    """The id of a run that lies in a directory of another name."""
+    try:
+        return str(json.loads(file.read_bytes())["id"]) if file else None
+    except (OSError, ValueError, KeyError):
+        return None
 
 
 def _key_of(journal: Path) -> str | None:
@@ -266,6 +313,6 @@ def _describe(settings: Settings, plan: Plan) -> dict[str, str]:
         "quick": "yes" if settings.quick else None,
         "require baselines": "yes" if settings.require_baselines else None,
         "strict": "yes" if settings.strict else None,
-        "cpus": ",".join(map(str, choose_cpus(threads_of(plan.matrix.variants)))) if pinned else None,
+        "cpus": ",".join(map(str, plan.cpus or ())) if pinned else None,
     }
     return {name: value for name, value in given.items() if value}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from suite.gate.budget_plan import BudgetItem
 from suite.gate.plan import GateItem
 from suite.records import Case, Environment, Matrix, Tolerance, Variant
+from suite.settings import COMMAND
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +25,10 @@ class Plan:
     """The budgets that are tests, of every variant but the reference."""
     speed_excluded: str | None = None
     """Why speed is not measured in this run, e.g. because tests run in parallel; None when it is."""
+    cpus: tuple[int, ...] | None = None
+    """The CPUs of everything that is timed, chosen for the whole matrix whatever was selected; None leaves it to the pass."""
+    command: str = COMMAND
+    """How this run was started, with the options that its next step needs too."""
     shadows: tuple[Variant, ...] = ()
     """The old sides of a duet, each measured beside the variant that it names in `Variant.old_of`."""
     selected: frozenset[str] | None = None

@@ -9,9 +9,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 
-from suite.engine.assembling import CONTROL, LOOK, Ledger, result_of
+from suite.engine.assembling import AGAIN, CONTROL, CONTROLS, LOOK, Ledger, result_of
 from suite.engine.control import ask_again, cases_to_control
 from suite.engine.failures import VariantFailed
+from suite.engine.keeping import still_holds
 from suite.engine.launching import Launcher
 from suite.engine.measuring import Measuring
 from suite.engine.plan import Plan
@@ -19,9 +20,11 @@ from suite.errors import QuantdriftError, StoreError
 from suite.gate.budget_plan import ANSWERS, BudgetItem, find_loss
 from suite.gate.compare import compare
 from suite.gate.duet import OldSide
+from suite.gate.family import ALPHA
 from suite.gate.judge import judge_all, needs_more
 from suite.gate.loss import losses
 from suite.gate.plan import GateItem
+from suite.gate.policy import tolerance_for
 from suite.gate.testimony import find_silent
 from suite.metrics import add_speedups
 from suite.records import (
@@ -96,7 +99,9 @@ class MatrixSession(Measuring):
             self._raise_failure(side)
         base, mine = add_speedups([self._result_of(side) for side in pair], reference.name)
         answers = [*self._trials_of(reference), *self._trials_of(variant)]
-        return find_loss(losses(mine, answers, base, answers, self.plan.matrix.budgets), variant.name, item)
+        looks = max(self.ledger.looks_of(variant.name) + self.ledger.is_newer_than_its_looks(variant.name), 1)
+        found = losses(mine, answers, base, answers, self.plan.matrix.budgets, looks=looks)
+        return find_loss(found, variant.name, item)
 
     def settle(self) -> None:
         """Judge what has no gate of its own and was measured all the same: it informs, and fails nothing."""
@@ -108,7 +113,7 @@ class MatrixSession(Measuring):
             if variant.name not in self.ledger.failures and self.ledger.launches_of(variant.name):
                 found = [c for c in self._compare(variant) if (c.metric, c.scope) not in gated and c.unresolved is None]
                 rest = [c for c in found if (c.variant, c.metric, c.scope) not in known]
-                for finding in judge_all(rest, self.plan.policy):
+                for finding in judge_all(rest, self.plan.policy, command=self.plan.command):
                     self._record(finding)
 
     # ------------------------------------------------------------------------------------------ together
@@ -127,9 +132,6 @@ class MatrixSession(Measuring):
             if not self._aborted:
                 raise
             found = self._judge([(v, item) for v, item in gates if item.aspect is Aspect.QUALITY])
-        for findings in found.values():
-            for finding in findings:
-                self._record(finding)
         self._judged.update(found)
 
     def _time_and_judge(self, gates: Gates) -> Found:
@@ -202,32 +204,65 @@ class MatrixSession(Measuring):
         old = self._old_side(variant)
         baseline = self._read_baselines(variant).quality
         wanted = cases_to_control(self._trials_of(variant), baseline, None if old is None else old.trials)
-        known = {trial.case for trial in self.ledger.trials_of(variant.name + CONTROL)}
-        cases = [case for case in self.plan.cases if case.id in wanted and case.id not in known]
-        if not cases:
-            return
-        self._close_live()
-        try:
-            for trial in ask_again(self._launcher, variant, cases):
-                self._record(trial)
-        except StoreError:
-            raise
-        except QuantdriftError as fault:
-            self._journal.append(Note(text="control failed", data={"variant": variant.name, "reason": str(fault)}))
+        for control in CONTROLS:
+            known = {trial.case for trial in self.ledger.trials_of(variant.name + control)}
+            cases = [case for case in self.plan.cases if case.id in wanted and case.id not in known]
+            if not cases:
+                continue
+            self._close_live()
+            try:
+                for trial in ask_again(self._launcher, variant, cases, control):
+                    self._record(trial)
+            except StoreError:
+                raise
+            except QuantdriftError as fault:
+                self._journal.append(Note(text="control failed", data={"variant": variant.name, "reason": str(fault)}))
 
     # ------------------------------------------------------------------------------------------ judging
 
     def _judge(self, gates: Gates) -> Found:
-        """Judge the gates of all variants that did not fail, as one family, and count the look at what was timed."""
+        """Judge the gates of all variants that did not fail, as one family, and count the look at what was timed.
+
+        What this run judged before (it was taken up again with less selected) stays in the family: choosing among data that
+        were seen makes no level more generous. Where each process sees some variants only, each has its part of the level.
+        What was decided at an earlier look stands as it was decided, and takes its old place in the family.
+        """
         alive = [(v, item) for v, item in gates if v.name not in self.ledger.failures]
-        compared = {variant.name: self._compare(variant) for variant in _variants_of(alive)}
-        chosen = [(v.name, item, c) for v, item in alive for c in compared[v.name] if covers(item, c)]
-        self._count_looks({name for name, item, c in chosen if _is_look(item, c)})
-        found: Found = {(v.name, item): [] for v, item in alive}
-        judged = judge_all([c for _, _, c in chosen], self.plan.policy)
-        for (name, item, _), finding in zip(chosen, judged, strict=True):
-            found[name, item].append(finding)
+        family = [*alive, *self._judged_before(alive)]
+        compared = {variant.name: self._compare(variant) for variant in _variants_of(family)}
+        chosen = [(v.name, item, c, self._kept(c)) for v, item in family for c in compared[v.name] if covers(item, c)]
+        asked = {(v.name, item) for v, item in alive}
+        looked = {
+            name for name, item, c, kept in chosen if (name, item) in asked and kept is None and _is_look(item, c)
+        }
+        self._count_looks(looked)
+        found: Found = {key: [] for key in asked}
+        alpha = ALPHA / len(self.plan.matrix.variants) if self.plan.apart else ALPHA
+        family_of = [c if kept is None else kept.comparison for _, _, c, kept in chosen]
+        judged = judge_all(family_of, self.plan.policy, command=self.plan.command, alpha=alpha)
+        for (name, item, _, kept), finding in zip(chosen, judged, strict=True):
+            if (name, item) in asked:
+                found[name, item].append(kept or finding)
+                if kept is None:
+                    self._record(finding)  # at once: a kill before the next look must not undo what was decided
         return found
+
+    def _kept(self, comparison: Comparison) -> Finding | None:
+        """What was decided of it at an earlier look at these data, and still holds."""
+        found = self.ledger.findings.get((comparison.variant, comparison.metric, comparison.scope))
+        tolerance = tolerance_for(self.plan.policy, comparison.metric, comparison.scope)
+        return found if found is not None and still_holds(found, comparison, tolerance) else None
+
+    def _judged_before(self, gates: Gates) -> Gates:
+        """Gates of which this run holds a finding already, beside `gates`."""
+        asked = {(variant.name, item) for variant, item in gates}
+        return [
+            (variant, item)
+            for variant in self.plan.matrix.variants
+            for item in self.plan.gates
+            if (variant.name, item) not in asked and variant.name not in self.ledger.failures
+            if (variant.name, item.metric, item.scope) in self.ledger.findings
+        ]
 
     def _count_looks(self, variants: Iterable[str]) -> None:
         for name in sorted(variants):
@@ -250,6 +285,7 @@ class MatrixSession(Measuring):
             old=self._old_side(variant),
             looks=max(looks, 1),
             silent=find_silent(trials, self.ledger.trials_of(variant.name + CONTROL)),
+            unsteady=find_silent(trials, self.ledger.trials_of(variant.name + AGAIN)),
         )
 
     def _old_side(self, variant: Variant) -> OldSide | None:

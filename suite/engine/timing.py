@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
+from suite.engine.environment import usable_cpus
 from suite.engine.launching import Launcher, LiveVariant
 from suite.engine.lineup import in_turn, pair_up
 from suite.engine.passage import PASSAGE, scenario_prompt
@@ -37,26 +38,36 @@ class SpeedSink:
     """The variants did not fit into memory together, but in these groups."""
 
 
+HOPELESS = 4
+"""Samples in a row that no retry could mend, after which a launch tries no more."""
+
+
 class SpeedPass:
     """Measures the variants of a matrix, each old side of a duet next to its variant.
 
-    Launches that were delivered earlier (a resumed run) are not repeated.
+    Launches that were delivered earlier (a resumed run) are not repeated. `cpus` are those of the workers, under ``pin``;
+    None chooses them for the whole matrix, so that they do not depend on which variants a pass is about.
     """
 
-    def __init__(self, matrix: Matrix, launcher: Launcher, sink: SpeedSink) -> None:
+    def __init__(
+        self, matrix: Matrix, launcher: Launcher, sink: SpeedSink, cpus: tuple[int, ...] | None = None
+    ) -> None:
         self._matrix = matrix
         self._launcher = launcher
         self._sink = sink
+        self._cpus = cpus
         self._failed: set[str] = set()
         self._passage: tuple[str, tuple[int, ...]] | None = None
         self._kernel = YardstickKernel()
+        self._in_vain = 0
+        """Samples in a row that could not be had clean."""
 
     def run(self, variants: Sequence[Variant], done: Mapping[str, int], upto: int | Mapping[str, int]) -> None:
         """Measure `variants` until each has `upto` launches; `done` is the number that each already has.
 
         Under ``pin`` all workers of the pass, and the yardstick, run on the same CPUs.
         """
-        cpus = choose_cpus(threads_of(variants)) if self._matrix.protocol.pin and variants else ()
+        cpus = self._choose_cpus(variants) if self._matrix.protocol.pin and variants else ()
         self._launcher = dataclasses.replace(self._launcher, cpus=cpus)
         wanted = {variant.name: upto if isinstance(upto, int) else upto.get(variant.name, 0) for variant in variants}
         for index in range(max(wanted.values(), default=0)):
@@ -67,6 +78,10 @@ class SpeedPass:
             for group in groups:
                 self._measure_launch(group, index, max(wanted.values()))
 
+    def _choose_cpus(self, variants: Sequence[Variant]) -> tuple[int, ...]:
+        everybody = [*self._matrix.variants, *variants]
+        return choose_cpus(threads_of(everybody)) if self._cpus is None else self._cpus
+
     def _is_out(self, variant: Variant) -> bool:
         """Whether it failed, or is the old side of one that did: there is nothing left to compare it with."""
         return variant.name in self._failed or variant.old_of in self._failed
@@ -74,6 +89,7 @@ class SpeedPass:
     def _measure_launch(self, group: Sequence[Variant], index: int, upto: int) -> None:
         """One launch of every variant in `group`, all in memory at once."""
         rounds = self._matrix.protocol.rounds
+        self._in_vain = 0
         with ExitStack() as stack:
             lives = [live for v in group if (live := self._open(stack, v, index)) is not None]
             for live in sorted(
@@ -145,13 +161,20 @@ class SpeedPass:
             return self._kernel.read()
 
     def _take_clean(self, live: LiveVariant, scenario: Scenario, index: int, turn: int) -> None:
-        """One sample, and again while it is contended or rejected, as often as the protocol allows. All are kept."""
+        """One sample, and again while it is contended or rejected, as often as the protocol allows. All are kept.
+
+        When nothing of that helped several times in a row, the machine is not ours, and the rest of the launch is taken as
+        it comes: trying on would only make a run that cannot tell take three times as long.
+        """
         with self._guard(live.variant):
-            for _attempt in range(1 + self._matrix.protocol.retries):
+            retries = self._matrix.protocol.retries if self._in_vain < HOPELESS else 0
+            for _attempt in range(1 + retries):
                 sample = self._take_sample(live, scenario, index, turn)
                 self._sink.sample(sample)
                 if sample.status is SampleStatus.CLEAN:
-                    break
+                    self._in_vain = 0
+                    return
+            self._in_vain += 1
 
     def _take_sample(self, live: LiveVariant, scenario: Scenario, index: int, turn: int) -> SpeedSample:
         prompt = self._prompt(scenario, index * self._matrix.protocol.rounds + turn)
@@ -169,7 +192,13 @@ class SpeedPass:
             itl_s=generation.itl_s,
             witness=witness,
         )
-        status, reason = judge_sample(sample, scenario, self._matrix.protocol, device=device_of(live.loaded.facts))
+        status, reason = judge_sample(
+            sample,
+            scenario,
+            self._matrix.protocol,
+            device=device_of(live.loaded.facts),
+            cpus=len(self._launcher.cpus) or usable_cpus(),
+        )
         return dataclasses.replace(sample, status=status, reason=reason)
 
     def _finish(

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from suite.gate.compare_speed import NOT_COMPARED
 from suite.gate.differences import describe_differences, quality_identity, speed_identity
+from suite.gate.flags import find_flags
+from suite.gate.held import hold_answers, listed
 from suite.gate.refresh import Mode, Update, refresh_quality, refresh_speed, takes_speed
 from suite.metrics.catalog import SPECS
 from suite.records import (
@@ -24,6 +26,7 @@ from suite.records import (
     QualityBaseline,
     Run,
     SpeedBaseline,
+    SpeedSample,
     Trial,
     TrialStatus,
     VariantResult,
@@ -72,8 +75,8 @@ def accept(
     `baselines` holds what is stored, by variant; `cases` the ids of the full set. Refused, with a reason each: an update
     without a reason; a variant with a failure, without all cases, or with an answer that ended in an error; speed of
     which a scenario is missing, has no clean samples or fewer than `MIN_LAUNCHES` launches; speed from a disturbed
-    machine, unless the mode is ``all`` (the flags are then stored with it); speed from a run whose quality regressed,
-    unless that is accepted with it; new speed from a run of which other speed regressed.
+    machine, unless the mode is ``all`` (the flags are then stored with it); speed from a run whose gates on answers did not
+    all hold (see `suite.gate.held`); new speed from a run of which other speed regressed.
     """
     writes: list[QualityBaseline | SpeedBaseline] = []
     refusals: list[Refusal] = []
@@ -116,27 +119,37 @@ def _take_quality(update: Update, old: QualityBaseline | None) -> QualityBaselin
 def _take_speed(update: Update, old: SpeedBaseline | None, *, takes_quality: bool) -> SpeedBaseline | Refusal | None:
     """The speed baseline to write, or why not; None when nothing would change."""
     run, result, findings, mode = update.run, update.result, update.findings, update.mode
-    flags = _flags(findings)
-    flagged = dataclasses.replace(update, provenance=dataclasses.replace(update.provenance, flags=flags))
+    flags, answers = _flags(update), hold_answers(update, takes_quality=takes_quality)
+    provenance = dataclasses.replace(update.provenance, flags=(*flags, *answers.flags))
     reason = (
         _refuse_unmeasured(run, result)
-        or _refuse_lost_quality(findings, mode, takes_quality)
+        or answers.lost
         or _refuse_replacing(old, speed_identity(result, run.environment), mode)
     )
-    speed = None if reason else refresh_speed(flagged, old)
+    speed = None if reason else refresh_speed(dataclasses.replace(update, provenance=provenance), old)
+    if speed is not None:
+        reason = answers.unknown
     if speed is not None and takes_speed(speed.metrics, old.metrics if old else {}):
         reason = (
-            _refuse_few_launches(result, run.matrix.protocol)
+            reason
+            or _refuse_few_launches(result, run.matrix.protocol)
             or _refuse_flagged(flags, mode)
             or (_refuse_slower(findings, mode) if old else None)
         )
     return Refusal(result.variant.name, Aspect.SPEED, reason) if reason else speed
 
 
-def _flags(findings: Sequence[Finding]) -> tuple[str, ...]:
-    """What was not as it should be while speed was measured, each once."""
-    speed = (finding.comparison for finding in findings if finding.comparison.aspect is Aspect.SPEED)
-    return tuple(dict.fromkeys(flag for comparison in speed for flag in comparison.flags))
+def _flags(update: Update) -> tuple[str, ...]:
+    """What was not as it should be while speed was measured, each once; also of what was timed and not judged."""
+    result = update.result
+    told = [f.comparison.flags for f in update.findings if f.comparison.aspect is Aspect.SPEED]
+    finished = {launch.index for launch in result.launches}
+    scenarios: dict[str, list[SpeedSample]] = {}
+    for sample in update.run.speed_samples:
+        if sample.variant == result.variant.name and sample.launch in finished:
+            scenarios.setdefault(sample.scenario, []).append(sample)
+    seen = [find_flags(samples, result.launches) for samples in scenarios.values()]
+    return tuple(dict.fromkeys(flag for flags in (*told, *seen) for flag in flags))
 
 
 def _refuse_variant(
@@ -148,11 +161,13 @@ def _refuse_variant(
         return f"the variant is {result.failure.verdict.value}: {result.failure.reason}"
     failed = [trial.case for trial in trials if trial.score.status is TrialStatus.ERROR]
     if failed:
-        return f"{len(failed)} cases ended in an error: {_listed(failed)}"
+        return f"{len(failed)} cases ended in an error: {listed(failed)}"
     missing = sorted(set(cases) - {trial.case for trial in trials})
     if missing:
         rerun = f"pytest --model-matrix --matrix-variants {result.variant.name} --matrix-update={request.mode}"
-        return f"the run is partial, {len(missing)} of {len(cases)} cases are missing: {_listed(missing)}; run all: {rerun}"
+        return (
+            f"the run is partial, {len(missing)} of {len(cases)} cases are missing: {listed(missing)}; run all: {rerun}"
+        )
     return None
 
 
@@ -161,7 +176,7 @@ def _refuse_replacing(
 ) -> str | None:
     if old is None or mode != "new" or not (changed := describe_differences(old.identity, identity)):
         return None
-    return f"what is stored answers another question ({_listed(changed)}); replace it with --matrix-update=changed"
+    return f"what is stored answers another question ({listed(changed)}); replace it with --matrix-update=changed"
 
 
 def _refuse_unmeasured(run: Run, result: VariantResult) -> str | None:
@@ -169,21 +184,12 @@ def _refuse_unmeasured(run: Run, result: VariantResult) -> str | None:
     speed = [m for m in result.measurements if m.metric in SPECS and SPECS[m.metric].aspect is not Aspect.QUALITY]
     contended = sorted({m.scope for m in speed if m.status == "contended" and m.metric not in NOT_COMPARED})
     if contended:
-        return f"no clean samples in {_listed(contended)}; measure again when nothing else runs"
+        return f"no clean samples in {listed(contended)}; measure again when nothing else runs"
     measured = {m.scope for m in speed if m.metric == "decode_tok_s" and m.value is not None}
     missing = [scenario.name for scenario in run.matrix.scenarios if scenario.name not in measured]
     if missing:
-        return f"the run is partial, no speed was measured in {_listed(missing)}"
+        return f"the run is partial, no speed was measured in {listed(missing)}"
     return None
-
-
-def _refuse_lost_quality(findings: Sequence[Finding], mode: Mode, takes_quality: bool) -> str | None:
-    """Speed must not be bought with answers: it comes in only together with the quality that was lost, or not at all."""
-    lost = [f for f in findings if f.comparison.aspect is Aspect.QUALITY and f.verdict is Verdict.REGRESSED]
-    if not lost or (takes_quality and mode != "new"):
-        return None
-    names = _listed(f"{finding.metric}/{finding.scope}" for finding in lost)
-    return f"quality regressed in this run ({names}); accept that too with --matrix-update=changed, or mend it"
 
 
 def _refuse_few_launches(result: VariantResult, protocol: Protocol) -> str | None:
@@ -204,7 +210,7 @@ def _refuse_flagged(flags: Sequence[str], mode: Mode) -> str | None:
     if not flags or mode == "all":
         return None
     return (
-        f"the machine was disturbed ({_listed(flags)}); measure again when nothing else runs, or take it as it is, "
+        f"the machine was disturbed ({listed(flags)}); measure again when nothing else runs, or take it as it is, "
         "with these flags stored beside it, with --matrix-update=all"
     )
 
@@ -219,10 +225,4 @@ def _refuse_slower(findings: Sequence[Finding], mode: Mode) -> str | None:
     ]
     if not slower or mode != "new":
         return None
-    return f"speed regressed in this run ({_listed(slower)}); accept that too with --matrix-update=changed, or mend it"
-
-
-def _listed(names: Iterable[str], limit: int = 5) -> str:
-    everything = list(names)
-    more = f" and {len(everything) - limit} more" if len(everything) > limit else ""
-    return ", ".join(everything[:limit]) + more
+    return f"speed regressed in this run ({listed(slower)}); accept that too with --matrix-update=changed, or mend it"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
@@ -32,6 +32,7 @@ class BudgetItem:
 
     metric: str
     scope: str
+    gate: Gate = field(default=Gate.BLOCK, compare=False)
 
     def name(self, variant: str) -> str:
         """The test id: ``test_budget[q4_k_m-all-score]``."""
@@ -73,7 +74,7 @@ def plan_budgets(
     """
     answered = bool(list(domains))
     return tuple(
-        BudgetItem(metric_of(key), scope)
+        BudgetItem(metric_of(key), scope, budget.gate)
         for key, budget in budgets.items()
         if budget.gate is not Gate.INFO
         if answered or metric_of(key) not in ANSWERS
@@ -92,14 +93,15 @@ def judge_budget(loss: Loss | None, item: BudgetItem, *, strict: bool = False) -
     """What the item of a budget does with the loss that `find_loss` found.
 
     It fails when a budget that blocks is broken even by the most favourable value of the interval; one that warns is
-    skipped with the sentence. What cannot be told, or was not measured, is skipped too, and fails under `strict`.
+    skipped with the sentence. What cannot be told, or was not measured, is skipped too, and fails under `strict` if it blocks.
     """
+    blocks = item.gate is Gate.BLOCK
     if loss is None:
         return Judged(
-            "fails" if strict else "skips", f"not measured: this run holds no {item.metric} of '{item.scope}'"
+            "fails" if strict and blocks else "skips",
+            f"not measured: this run holds no {item.metric} of '{item.scope}'",
         )
     text = f"{loss.answer}: {loss.sentence}"
-    blocks = loss.budget is None or loss.budget.gate is Gate.BLOCK
     match loss.answer:
         case "within budget" | "no budget":
             return Judged("passes", text)

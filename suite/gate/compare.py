@@ -22,16 +22,19 @@ def compare(  # noqa: PLR0913 - what a run holds of one variant, and no two of t
     old: OldSide | None = None,
     looks: int = 1,
     silent: Collection[str] = (),
+    unsteady: Collection[str] = (),
 ) -> tuple[Comparison, ...]:
     """Compare one variant with what was accepted for it, or with its `old` side in this run.
 
     Trials and samples of other variants are left out. Every planned gate gets a comparison, whatever became of the
     variant; so does everything else that was measured and has a meaning in the catalogue, and each case that cannot be
     paired (metric ``score``, scope the case's id). `looks` counts how often the speed of these data was judged; `silent`
-    are cases that cannot testify.
+    are cases that cannot testify since they depend on the number of threads, `unsteady` those that differ from one run to the
+    next.
     """
+    beside = Beside(old=old, silent=silent, unsteady=unsteady)
     timed = tuple(sample for sample in samples if sample.variant == result.variant.name)
     return (
-        *compare_quality(result, trials, baselines.quality, environment, planned, Beside(old=old, silent=silent)),
+        *compare_quality(result, trials, baselines.quality, environment, planned, beside),
         *compare_speed(result, baselines, environment, planned, Timed(samples=timed, old=old, looks=looks)),
     )

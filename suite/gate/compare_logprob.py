@@ -110,5 +110,4 @@ def _interval(estimate: Estimate | None) -> dict[str, Any]:
         "log_se": estimate.se,
         "log_df": estimate.df,
         "interval": (low, high),
-        "mde": (high - low) / 2,
     }

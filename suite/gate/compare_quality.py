@@ -30,7 +30,7 @@ from suite.records import (
     VariantResult,
     Verdict,
 )
-from suite.stats.binomial import ALPHA, net_loss_bounds, net_loss_interval, share_interval, smallest_significant_loss
+from suite.stats.binomial import ALPHA, net_loss_bounds, net_loss_interval, share_interval
 from suite.stats.signflip import least_p, sign_flip_p, sum_by_family
 
 PAIRED = frozenset({"score", "exact", "truncated", "empty", "unparsable"})
@@ -52,7 +52,15 @@ class _Ground:
     differences: tuple[str, ...]
     suspects: tuple[str, ...]
     old: OldSide | None
-    left_out: tuple[str, ...]
+    mute: tuple[Pair, ...]
+    """Pairs of cases that cannot testify; `pairing` holds the others."""
+    unsteady: tuple[str, ...]
+    """Those of them that differ from one run to the next."""
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The cases that cannot testify."""
+        return tuple(pair.case for pair in self.mute)
 
     @property
     def tier(self) -> Tier:
@@ -73,6 +81,9 @@ class Beside:
 
     old: OldSide | None = None
     silent: Collection[str] = ()
+    """They depend on the number of threads."""
+    unsteady: Collection[str] = ()
+    """They differ from one run to the next, under the same number of threads."""
 
 
 def compare_quality(
@@ -104,7 +115,8 @@ def _survey(
     own = tuple(trial for trial in trials if trial.variant == result.variant.name)
     suspects = quality_suspects(result, environment)
     pairing = pair_answers(own, baseline.cases if baseline else {})
-    heard = tuple(pair for pair in pairing.pairs if pair.case not in beside.silent)
+    muted = {*beside.silent, *beside.unsteady}
+    heard = tuple(pair for pair in pairing.pairs if pair.case not in muted)
     return _Ground(
         result=result,
         trials=own,
@@ -113,7 +125,8 @@ def _survey(
         differences=describe_differences(baseline.identity, quality_identity(result)) if baseline else (),
         suspects=describe_differences(baseline.suspects, suspects) if baseline else (),
         old=beside.old,
-        left_out=tuple(pair.case for pair in pairing.pairs if pair.case in beside.silent),
+        mute=tuple(pair for pair in pairing.pairs if pair.case in muted),
+        unsteady=tuple(pair.case for pair in pairing.pairs if pair.case in beside.unsteady),
     )
 
 
@@ -133,13 +146,10 @@ def _compare_one(metric: str, scope: str, ground: _Ground) -> Comparison:
         return _unresolved_comparison(metric, scope, *unresolved, ground)
     if metric == LOGPROB:
         return _compare_logprob(scope, pairs, ground)
-    was, now = (
-        [outcome_of_answer(p.domain, a) for p, a in zip(pairs, side, strict=True)]
-        for side in ([p.was for p in pairs], [p.now for p in pairs])
-    )
+    was, now = _outcomes(pairs)
     then, observed = mean_of(metric, was), mean_of(metric, now)
-    paired = _Paired.of(metric, pairs, was, now) if metric in PAIRED else None
-    drift = then - observed if SPECS[metric].direction is Direction.HIGHER else observed - then
+    paired = _Paired.of(metric, pairs) if metric in PAIRED else None
+    drift, left_out = _drift(metric, pairs), _concerning(ground.left_out, scope)
     return Comparison(
         variant=ground.result.variant.name,
         metric=metric,
@@ -149,19 +159,47 @@ def _compare_one(metric: str, scope: str, ground: _Ground) -> Comparison:
         observed=observed,
         baseline=then,
         drift=drift,
-        interval=paired.interval(drift) if paired else None,
-        mde=paired.mde if paired else None,
+        interval=_interval(metric, scope, pairs, ground) if paired else None,
         p_value=sign_flip_p(paired.clusters) if paired else None,
         p_least=least_p(paired.clusters) if paired else 0.0,
         p_gain=sign_flip_p([-loss for loss in paired.clusters]) if paired else None,
         n=len(pairs),
-        identical=all(is_same_answer(pair) for pair in pairs),
+        draws=len(paired.clusters) if paired else 0,
+        draws_gained=paired.gained if paired else 0,
+        identical=not left_out and all(is_same_answer(pair) for pair in pairs),
         flips=paired.flips if paired and metric in ("score", "exact") else (),
         reason=_coverage(scope, pairs, ground),
         suspects=ground.suspects,
         accepted=ground.accepted,
-        left_out=_left_out(scope, ground),
+        left_out=left_out,
+        unsteady=_concerning(ground.unsteady, scope),
     )
+
+
+def _interval(metric: str, scope: str, pairs: Sequence[Pair], ground: _Ground) -> tuple[float, float]:
+    """Bounds of the net loss. The upper one, by which answers pass, counts as lost what a case that cannot testify lost: a
+    fault that shows under one number of threads alone silences the very cases that it breaks.
+    """
+    low, high = _Paired.of(metric, pairs).interval(_drift(metric, pairs))
+    mute = [pair for pair in ground.mute if scope in (ALL, pair.domain)]
+    if not mute:
+        return low, high
+    worst = [*pairs, *(pair if _drift(metric, [pair]) > 0 else replace(pair, now=pair.was) for pair in mute)]
+    _, high = _Paired.of(metric, worst).interval(_drift(metric, worst))
+    return low, max(low, high)
+
+
+def _outcomes(pairs: Sequence[Pair]) -> tuple[list[Outcome], list[Outcome]]:
+    """Both sides of the pairs, as the metrics see them."""
+    was = [outcome_of_answer(pair.domain, pair.was) for pair in pairs]
+    return was, [outcome_of_answer(pair.domain, pair.now) for pair in pairs]
+
+
+def _drift(metric: str, pairs: Sequence[Pair]) -> float:
+    """How much worse the metric is now, over these pairs."""
+    was, now = _outcomes(pairs)
+    rise = mean_of(metric, now) - mean_of(metric, was)
+    return -rise if SPECS[metric].direction is Direction.HIGHER else rise
 
 
 def _compare_logprob(scope: str, pairs: Sequence[Pair], ground: _Ground) -> Comparison:
@@ -171,11 +209,13 @@ def _compare_logprob(scope: str, pairs: Sequence[Pair], ground: _Ground) -> Comp
     bare = _unresolved_comparison(LOGPROB, scope, verdict, reason, ground)
     if unknown:
         return bare
-    return replace(bare, left_out=_left_out(scope, ground), **logprob_fields(pairs))
+    left_out, fields = _concerning(ground.left_out, scope), logprob_fields(pairs)
+    fields["identical"] = fields["identical"] and not left_out
+    return replace(bare, left_out=left_out, unsteady=_concerning(ground.unsteady, scope), **fields)
 
 
-def _left_out(scope: str, ground: _Ground) -> tuple[str, ...]:
-    return tuple(case for case in ground.left_out if scope in (ALL, _domain_of(case)))
+def _concerning(cases: Sequence[str], scope: str) -> tuple[str, ...]:
+    return tuple(case for case in cases if scope in (ALL, _domain_of(case)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +229,9 @@ class _Paired:
     """The same, summed over each template family: variations of one prompt are one draw."""
 
     @classmethod
-    def of(cls, metric: str, pairs: Sequence[Pair], was: Sequence[Outcome], now: Sequence[Outcome]) -> _Paired:
+    def of(cls, metric: str, pairs: Sequence[Pair]) -> _Paired:
+        """The pairs as `metric` sees them."""
+        was, now = _outcomes(pairs)
         flips = tuple(
             Flip(case=p.case, was_correct=w.correct, is_correct=n.correct, was=p.was.answer, now=p.now.answer)
             for p, w, n in zip(pairs, was, now, strict=True)
@@ -208,13 +250,6 @@ class _Paired:
     def gained(self) -> int:
         """The same, the other way."""
         return sum(loss < -_HALF for loss in self.clusters)
-
-    @property
-    def mde(self) -> float | None:
-        """Smallest net loss, as a share of the cases, that McNemar's test alone would call one, given these gains."""
-        n = len(self.clusters)
-        smallest = smallest_significant_loss(n, gained=self.gained)
-        return None if smallest is None else smallest / n
 
     def interval(self, drift: float) -> tuple[float, float]:
         """Bounds of the net loss, each at the one-sided level of 5 %, shifted by partial credit.
@@ -273,11 +308,22 @@ def _unpaired(scope: str, trials: Sequence[Trial], ground: _Ground) -> tuple[Ver
     changed = [ground.pairing.changed[trial.case] for trial in trials if trial.case in ground.pairing.changed]
     if changed:
         return Verdict.NOT_COMPARABLE, f"every accepted case of '{scope}' asks another question now{_told(changed)}"
-    if any(scope in (ALL, _domain_of(case)) for case in ground.left_out):
-        return Verdict.INCONCLUSIVE, "no case of it can testify, for all depend on the number of threads"
+    if left_out := _concerning(ground.left_out, scope):
+        return Verdict.INCONCLUSIVE, f"no case of it can testify, for {_told_mute(left_out, ground)}"
     if ground.old is not None:
         return Verdict.NOT_MEASURED, f"{ground.old.described} answered no case of '{scope}'"
     return Verdict.UNBASELINED, f"no case of '{scope}' was accepted yet"
+
+
+def _told_mute(left_out: Sequence[str], ground: _Ground) -> str:
+    """Why these cases, all there are, cannot testify."""
+    swaying = sum(case in ground.unsteady for case in left_out)
+    if not swaying:
+        return "all depend on the number of threads"
+    if swaying == len(left_out):
+        return "all differ from one run to the next"
+    rest = len(left_out) - swaying
+    return f"{swaying} differ from one run to the next and {rest} depend on the number of threads"
 
 
 def _told(changed: Sequence[Sequence[str]]) -> str:

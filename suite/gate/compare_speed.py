@@ -185,13 +185,13 @@ def _compare_one(key: tuple[str, str], measurement: Measurement | None, ground: 
         tier=ground.tier,
         observed=measurement.value if measurement else None,
         baseline=baseline.value if baseline else None,
-        drift=values.drift if values else None,
+        drift=share(estimate.mean) if estimate and ground.old else values.drift if values else None,
         interval=(share(low), share(high)) if estimate else None,
         log_drift=estimate.mean if estimate else None,
         log_se=estimate.se if estimate else None,
         log_df=estimate.df if estimate else None,
         log_floor=values.floor if values else 0.0,
-        mde=share((high - low) / 2) if estimate else None,
+        assumed=bool(estimate) and _is_assumed(metric, ground),
         n=_count_launches(measurement, estimate, ground),
         n_baseline=len(baseline.launches) if baseline else 0,
         unresolved=unresolved[0] if unresolved else None,
@@ -200,7 +200,7 @@ def _compare_one(key: tuple[str, str], measurement: Measurement | None, ground: 
         accepted=ground.accepted,
         machine_drift=_machine_drift(metric, ground) if estimate else (),
         contended=_contended(measurement),
-        flags=ground.flags(scope) if estimate else (),
+        flags=ground.flags(scope) if _is_timed(measurement) else (),
         looks=ground.looks,
     )
 
@@ -230,6 +230,20 @@ def _machine_drift(metric: str, ground: _Ground) -> tuple[float, ...]:
         else 0.0
     )
     return tuple(drift for drift in drifts if drift is not None and abs(drift) > usual)
+
+
+def _is_timed(measurement: Measurement | None) -> bool:
+    """Whether it is a speed that was measured: what disturbed it is told even where nothing was accepted to compare with."""
+    return (
+        measurement is not None and measurement.value is not None and SPECS[measurement.metric].aspect is Aspect.SPEED
+    )
+
+
+def _is_assumed(metric: str, ground: _Ground) -> bool:
+    """Whether nobody has measured how much sessions differ here. Simulated time, which has no yardstick, has no sessions."""
+    floor = ground.floor(metric)
+    timed = any(m.metric in YARDSTICKS and m.value is not None for m in ground.result.measurements)
+    return ground.old is None and timed and (floor is None or floor.session_df < 1)
 
 
 def _contended(measurement: Measurement | None) -> str:

@@ -17,6 +17,9 @@ hold is a claim that each of them must earn by itself."""
 GAIN_ALPHA = 0.05
 """The same for IMPROVED, which fails nothing."""
 
+WORST_SESSION_SD = 0.15
+"""Standard deviation of log(value) between sessions of a shared virtual machine in its worst hours (measured: 0.14)."""
+
 _ROUNDING = 1e-9
 """Shares such as 0.52 - 0.44 miss their decimal value by this much at most; not a loss beyond a tolerance of 0.08."""
 
@@ -25,14 +28,22 @@ def limit_of(comparison: Comparison, tolerance: Tolerance) -> float:
     """The tolerance as one number on the scale of the drift.
 
     Beyond the tolerance means beyond both of its parts, so the larger one counts: as a share of the baseline's value
-    for speed and memory, in the metric's own unit for quality. Side by side the tolerance may be tighter.
+    for speed and memory, in the metric's own unit for quality. Side by side the tolerance may be tighter. What grew from
+    nothing has no share, so that its limit is the absolute part, in the metric's own unit.
     """
+    if grew_from_nothing(comparison):
+        return tolerance.absolute + _ROUNDING
     base = abs(comparison.baseline or 0.0)
     side_by_side = comparison.tier is Tier.DUET and tolerance.duet is not None
     relative = tolerance.duet if side_by_side and tolerance.duet is not None else tolerance.relative
     if comparison.aspect is Aspect.QUALITY:
         return max(relative * base, tolerance.absolute) + _ROUNDING
     return max(relative, tolerance.absolute / base if base else 0.0) + _ROUNDING
+
+
+def grew_from_nothing(comparison: Comparison) -> bool:
+    """Whether memory was needed where the baseline has none."""
+    return comparison.aspect is Aspect.MEMORY and comparison.baseline == 0 and bool(comparison.observed)
 
 
 def log_limit(comparison: Comparison, share: float) -> float:
@@ -112,12 +123,23 @@ def blames_machine(comparison: Comparison, limit: float, level: float) -> bool:
 
 def _weigh(estimate: Estimate, comparison: Comparison, limit: float, level: float) -> Verdict:
     margin = log_limit(comparison, limit)
-    if p_above(estimate, margin) <= level:
+    if p_above(_doubted(estimate, comparison), margin) <= level:
         return Verdict.REGRESSED
-    if p_below(estimate, -margin) <= GAIN_ALPHA / looks_factor(comparison):
-        return Verdict.IMPROVED
-    passes = p_below(estimate, margin) <= PASS_ALPHA / looks_factor(comparison)
-    return Verdict.PASS if passes else Verdict.INCONCLUSIVE
+    gain = spend(GAIN_ALPHA, comparison.looks)
+    if p_below(estimate, -margin) <= gain:
+        surely = p_below(_doubted(estimate, comparison), -margin) <= gain
+        return Verdict.IMPROVED if surely else Verdict.INCONCLUSIVE
+    return Verdict.PASS if p_below(estimate, margin) <= spend(PASS_ALPHA, comparison.looks) else Verdict.INCONCLUSIVE
+
+
+def _doubted(estimate: Estimate, comparison: Comparison) -> Estimate:
+    """The estimate as far as it may accuse.
+
+    On a machine that was never calibrated whole sessions may differ by as much as on the worst that were seen.
+    """
+    if not comparison.assumed:
+        return estimate
+    return Estimate(estimate.mean, math.hypot(estimate.se, math.sqrt(2) * WORST_SESSION_SD), estimate.df)
 
 
 def verdict_of_paired(comparison: Comparison, limit: float, level: float) -> Verdict:
@@ -138,7 +160,7 @@ def verdict_of_paired(comparison: Comparison, limit: float, level: float) -> Ver
 
 def verdict_of_values(comparison: Comparison, limit: float) -> Verdict:
     """Memory and lengths: by the values alone, which hardly vary."""
-    drift = comparison.drift
+    drift = comparison.observed if grew_from_nothing(comparison) else comparison.drift
     if drift is None:
         return Verdict.REGRESSED  # from nothing to something, in a quantity of which less is better
     if drift > limit:

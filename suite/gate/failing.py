@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from suite.records import Finding, Gate, Tier, Verdict
+from suite.records import Aspect, Finding, Gate, Tier, Verdict
 
 STRICTLY_FAILING = frozenset({Verdict.INCONCLUSIVE, Verdict.UNBASELINED, Verdict.NOT_MEASURED})
 """What fails under ``--matrix-strict`` too."""
@@ -28,7 +28,10 @@ def fails(finding: Finding, *, strict: bool, require_baselines: bool) -> bool:
 
 
 def is_accepted(finding: Finding, mode: str | None) -> bool:
-    """Whether an update of this mode takes the finding as the new normal; ``new`` only what had no baseline."""
+    """Whether an update of this mode takes the finding as the new normal; ``new`` only what had no baseline.
+
+    ``changed`` takes answers that cannot be told, but no such speed: that may come out otherwise next time.
+    """
     match finding.verdict:
         case Verdict.UNBASELINED:
             return mode is not None
@@ -37,6 +40,6 @@ def is_accepted(finding: Finding, mode: str | None) -> bool:
         case Verdict.REGRESSED | Verdict.NOT_COMPARABLE:
             return mode in ("changed", "all")
         case Verdict.INCONCLUSIVE:
-            return mode == "all"
+            return mode == "all" or (mode == "changed" and finding.comparison.aspect is Aspect.QUALITY)
         case _:
             return False

@@ -50,15 +50,18 @@ class _Entry:
     """By which the p was multiplied, since earlier looks at the same data have spent their part."""
 
 
-def decide_all(items: Sequence[tuple[Comparison, Tolerance]]) -> list[Decision]:
-    """A decision for each comparison, in order, all of one run: leaving some out makes the others' levels too generous."""
+def decide_all(items: Sequence[tuple[Comparison, Tolerance]], *, alpha: float = ALPHA) -> list[Decision]:
+    """A decision for each comparison, in order, all of one run: leaving some out makes the others' levels too generous.
+
+    `alpha` is less than all of it where several processes judge one run, none of which sees everything.
+    """
     settled = [find_settled(comparison) for comparison, _ in items]
     entries = {
         index: entry
         for index, (comparison, tolerance) in enumerate(items)
         if settled[index] is None and (entry := _enter(comparison, tolerance)) is not None
     }
-    levels, sizes = _levels(entries)
+    levels, sizes = _levels(entries, alpha)
     decisions = []
     for index, (comparison, tolerance) in enumerate(items):
         if (verdict := settled[index]) is not None:
@@ -86,12 +89,12 @@ def group_of(comparison: Comparison, tolerance: Tolerance) -> str:
     return "score" if (comparison.metric, comparison.scope) == ("score", ALL) else "answers"
 
 
-def share_out(groups: Sequence[str]) -> dict[str, float]:
-    """The alpha of each group that a run holds."""
+def share_out(groups: Sequence[str], alpha: float = ALPHA) -> dict[str, float]:
+    """The part of `alpha` of each group that a run holds."""
     present = {group for group in groups if group in SHARES}
     total = sum(SHARES[group] for group in present)
-    shares = {group: ALPHA * SHARES[group] / total for group in present}
-    return {**shares, INFORMING: ALPHA}
+    shares = {group: alpha * SHARES[group] / total for group in present}
+    return {**shares, INFORMING: alpha}
 
 
 def _enter(comparison: Comparison, tolerance: Tolerance) -> _Entry | None:
@@ -107,17 +110,17 @@ def _enter(comparison: Comparison, tolerance: Tolerance) -> _Entry | None:
     return _Entry(group, Tested(p * factor), factor)
 
 
-def _levels(entries: Mapping[int, _Entry]) -> tuple[dict[int, float], dict[str, int]]:
-    able = [entry.group for entry in entries.values() if entry.tested.p_least <= ALPHA]
-    alphas = share_out(able)
+def _levels(entries: Mapping[int, _Entry], alpha: float) -> tuple[dict[int, float], dict[str, int]]:
+    able = [entry.group for entry in entries.values() if entry.tested.p_least <= alpha]
+    alphas = share_out(able, alpha)
     levels: dict[int, float] = {}
     sizes: dict[str, int] = {}
     for group in {entry.group for entry in entries.values()}:
         members = {index: entry.tested for index, entry in entries.items() if entry.group == group}
-        alpha = alphas.get(group, 0.0)
-        found = holm_levels(list(members.values()), alpha) if alpha else [0.0] * len(members)
+        part = alphas.get(group, 0.0)
+        found = holm_levels(list(members.values()), part) if part else [0.0] * len(members)
         levels.update(zip(members, found, strict=True))
-        sizes[group] = family_size(list(members.values()), alpha) if alpha else 0
+        sizes[group] = family_size(list(members.values()), part) if part else 0
     return levels, sizes
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from suite.gate.differences import MACHINE, concerning, describe_differences
 from suite.metrics.speed import speedup_interval
 from suite.records import Aspect, Baselines, Comparison, Measurement, SpeedBaseline, Tier, VariantResult, Verdict
 
@@ -15,8 +16,12 @@ def compare_speedups(
 ) -> tuple[Comparison, ...]:
     """Speed-up over the reference here beside that on another machine, for variants without a baseline of this one.
 
-    `results` hold their speed-ups; `baselines` are by variant. Every comparison is NOT_COMPARABLE: it informs.
+    `results` hold their speed-ups, and the reference's identity; `baselines` are by variant. Both sides must have been asked
+    the same question on both machines. Every comparison is NOT_COMPARABLE: it informs.
     """
+    base = next((result for result in results if result.variant.name == reference), None)
+    if base is None:
+        return ()
     of_reference = {b.machine: b for b in baselines.get(reference, Baselines()).foreign}
     found = []
     for result in results:
@@ -26,8 +31,19 @@ def compare_speedups(
         pairs = [(b, of_reference[b.machine]) for b in stored.foreign if b.machine in of_reference]
         for measured in result.measurements if pairs else ():
             if measured.metric == _SPEEDUP and measured.value is not None:
-                found += [_beside(result.variant.name, measured, *pair) for pair in pairs[:1]]
+                alike = [
+                    pair
+                    for pair in pairs
+                    if _is_alike(result, pair[0], measured.scope) and _is_alike(base, pair[1], measured.scope)
+                ]
+                found += [_beside(result.variant.name, measured, *pair) for pair in alike[:1]]
     return tuple(comparison for comparison in found if comparison is not None)
+
+
+def _is_alike(result: VariantResult, baseline: SpeedBaseline, scope: str) -> bool:
+    """Whether a scenario's baseline answers the same question, whatever the machine."""
+    asked = {name: value for name, value in baseline.identity.items() if not name.startswith(MACHINE)}
+    return not concerning(describe_differences(asked, result.identity), scope)
 
 
 def _beside(variant: str, now: Measurement, own: SpeedBaseline, reference: SpeedBaseline) -> Comparison | None:

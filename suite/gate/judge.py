@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from suite.gate.decide import PASS_ALPHA, blames_machine, estimate_of, flip_counts, is_estimated, limit_of, log_limit
-from suite.gate.family import Decision, decide_all
+from suite.gate.family import ALPHA, Decision, decide_all, group_of, share_out
 from suite.gate.policy import tolerance_for
+from suite.gate.sensitivity import find_smallest
 from suite.gate.wording import sentence
 from suite.records import Aspect, Comparison, Finding, Gate, Tier, Tolerance, Verdict
 from suite.stats.binomial import net_loss_bounds
@@ -34,17 +36,29 @@ def judge(comparison: Comparison, policy: Mapping[str, Tolerance], *, command: s
 
 
 def judge_all(
-    comparisons: Iterable[Comparison], policy: Mapping[str, Tolerance], *, command: str = COMMAND
+    comparisons: Iterable[Comparison],
+    policy: Mapping[str, Tolerance],
+    *,
+    command: str = COMMAND,
+    alpha: float = ALPHA,
 ) -> tuple[Finding, ...]:
     """A finding for each comparison, in the same order, under a merged policy; together they are what one run tests.
 
-    `command` is how the suite was started, for the next step.
+    `command` is how the suite was started, for the next step; `alpha` the chance of crying wolf that they share.
     """
     items = [(comparison, tolerance_for(policy, comparison.metric, comparison.scope)) for comparison in comparisons]
+    alone = share_out([group_of(*item) for item in items if item[0].unresolved is None], alpha)
     return tuple(
-        _word(comparison, tolerance, decision, command)
-        for (comparison, tolerance), decision in zip(items, decide_all(items), strict=True)
+        _word(_sensed(*item, decision.p_needed or alone.get(group_of(*item), 0.0)), item[1], decision, command)
+        for item, decision in zip(items, decide_all(items, alpha=alpha), strict=True)
     )
+
+
+def _sensed(comparison: Comparison, tolerance: Tolerance, level: float) -> Comparison:
+    """With what could have been seen at the level in force. Where nothing changed, or too few answers to be tested, that is
+    the level which a lone test of its kind would have had.
+    """
+    return replace(comparison, mde=find_smallest(comparison, tolerance, level))
 
 
 def needs_more(finding: Finding) -> bool:
@@ -62,8 +76,9 @@ def needs_more(finding: Finding) -> bool:
     if estimate is None or comparison.contended or comparison.flags:
         return True
     limit = limit_of(comparison, finding.tolerance)
-    if blames_machine(comparison, limit, finding.p_needed or 0.0):
-        return False
+    in_doubt = comparison.assumed and estimate.mean > log_limit(comparison, limit)
+    if in_doubt or blames_machine(comparison, limit, finding.p_needed or 0.0):
+        return False  # it is the sessions, or the machine
     gap = abs(estimate.mean - log_limit(comparison, limit))
     return gap > _deviations(finding, estimate, limit) * comparison.log_floor
 
@@ -119,7 +134,14 @@ def _next_step(finding: Finding, tolerance: Tolerance, command: str) -> str:
 
 
 def _update(again: str, mode: str) -> str:
-    return f'{again} --matrix-update={mode} --matrix-reason "..."'
+    """Accepting needs a whole run of one side: what makes it another is left out."""
+    words = shlex.split(again)
+    kept = [
+        word
+        for before, word in zip(["", *words], words, strict=False)
+        if "--matrix-against" not in (before, word) and word != "--matrix-quick"
+    ]
+    return f'{shlex.join(kept)} --matrix-update={mode} --matrix-reason "..."'
 
 
 def _settle(finding: Finding, tolerance: Tolerance, again: str) -> str:
@@ -166,7 +188,7 @@ def _settle_answers(comparison: Comparison, tolerance: Tolerance, again: str) ->
     )
     return (
         f"read the flipped answers; {wanted} show a loss like this to be within the tolerance "
-        f"(quantdrift plan); or accept these answers: {_update(again, 'all')}"
+        f"(quantdrift plan); or accept these answers: {_update(again, 'changed')}"
     )
 
 
@@ -177,7 +199,7 @@ def _settle_logprob(comparison: Comparison, tolerance: Tolerance, again: str) ->
     cases = math.ceil(comparison.n * (DEVIATIONS * estimate.se / gap) ** 2) if estimate and gap else MOST_CASES + 1
     cases = max(cases, comparison.n + 1)
     wanted = f"about {cases} cases" if cases <= MOST_CASES else f"not even {MOST_CASES} cases"
-    return f"read the changed answers; {wanted} would settle it; or accept these: {_update(again, 'all')}"
+    return f"read the changed answers; {wanted} would settle it; or accept these: {_update(again, 'changed')}"
 
 
 def _launches_needed(finding: Finding, limit: float) -> int | None:

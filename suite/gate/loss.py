@@ -41,8 +41,8 @@ class _Pair:
     """One case answered by the reference and by the variant."""
 
     domain: str
-    group: str
-    """Cases of one template family share it."""
+    group: tuple[bool, str]
+    """Cases of one template family share it, whatever their domain."""
     reference: Outcome
     variant: Outcome
     identical: bool
@@ -108,7 +108,7 @@ def _survey(
 def _pair(reference: Trial, variant: Trial) -> _Pair:
     before, now = outcome_of(reference), outcome_of(variant)
     ids = [trial.generation.token_ids if trial.generation else None for trial in (reference, variant)]
-    family = f"{variant.domain}/*{variant.family}" if variant.family is not None else variant.case
+    family = (variant.family is not None, variant.family or variant.case)
     same = ids[0] == ids[1] and dataclasses.replace(before, domain="") == dataclasses.replace(now, domain="")
     return _Pair(variant.domain, family, before, now, same)
 
@@ -167,7 +167,7 @@ def _length_ratio(metric: str, scope: str, pairs: Sequence[_Pair], ground: _Grou
 
 def _by_group(pairs: Sequence[_Pair], read: Callable[[_Pair], float]) -> list[float]:
     """The mean of each family, and of each case that has none: one number for each independent draw."""
-    members: dict[str, list[float]] = {}
+    members: dict[tuple[bool, str], list[float]] = {}
     for pair in pairs:
         members.setdefault(pair.group, []).append(read(pair))
     return [statistics.fmean(values) for values in members.values()]

@@ -20,6 +20,7 @@ from suite.records import (
     BaselineCase,
     BaselineMetric,
     Finding,
+    Gate,
     Provenance,
     QualityBaseline,
     Run,
@@ -113,7 +114,7 @@ def refresh_quality(update: Update, old: QualityBaseline | None) -> QualityBasel
 
 
 def _drifted(findings: Sequence[Finding]) -> set[str]:
-    """``metric/scope`` of everything that drifted, gated or not.
+    """``metric/scope`` of everything that drifted, gated or not; of answers also what a gate could not tell.
 
     Where something was held against its stored baseline, that counts; what was only measured side by side with the old
     version counts as well, since the stored value will be that of the old version.
@@ -121,7 +122,12 @@ def _drifted(findings: Sequence[Finding]) -> set[str]:
     by_key: dict[str, list[Finding]] = {}
     for finding in findings:
         by_key.setdefault(f"{finding.metric}/{finding.scope}", []).append(finding)
-    return {key for key, found in by_key.items() if any(f.verdict in _DRIFTED for f in _against_stored(found) or found)}
+    return {key for key, found in by_key.items() if any(map(_is_taken, _against_stored(found) or found))}
+
+
+def _is_taken(finding: Finding) -> bool:
+    undecided = finding.verdict is Verdict.INCONCLUSIVE and finding.gate is not Gate.INFO
+    return finding.verdict in _DRIFTED or (undecided and finding.comparison.aspect is Aspect.QUALITY)
 
 
 def _against_stored(findings: Sequence[Finding]) -> list[Finding]:
@@ -174,9 +180,9 @@ def _is_yardstick(key: str) -> bool:
 def _merge_cases(update: Update, answers: Mapping[str, BaselineCase], old: QualityBaseline) -> dict[str, BaselineCase]:
     """Old answers with the missing ones added, and in mode ``changed`` also what asks another question or drifted.
 
-    A case drifted when its answer is another one and a gate on its domain, or one on ``all``, says so; or when that gate is
-    on log-probabilities and its own moved. Cases that no longer exist are dropped. Accepted answers whose log-probability
-    was not kept yet get it, as long as they are still given.
+    A case drifted when its answer is another one and a gate on its domain, or one on ``all``, says so or cannot tell; or
+    when that gate is on log-probabilities and its own moved. Cases that no longer exist are dropped. Accepted answers whose
+    log-probability was not kept yet get it, as long as they are still given.
     """
     pairing = pair_answers(update.trials, old.cases)
     accepted = {**old.cases, **{p.case: _complete(p.was, p.now) for p in pairing.pairs}}

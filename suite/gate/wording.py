@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from suite.gate.decide import blames_machine, flip_counts, is_estimated, limit_of
+from suite.gate.decide import blames_machine, flip_counts, grew_from_nothing, is_estimated, limit_of
 from suite.gate.family import Decision
+from suite.gate.sensitivity import can_pass
 from suite.metrics.catalog import SPECS
 from suite.records import Aspect, Comparison, Direction, Tier, Tolerance, Verdict
 from suite.stats.binomial import ALPHA
@@ -124,11 +125,20 @@ def _evidence(comparison: Comparison) -> str:
         parts.append(f"{flips}{comparison.n} cases, p = {comparison.p_value:.2g}")
     if comparison.tier is not Tier.NONE:
         parts.append(f"tier {comparison.tier}")
-    if comparison.left_out:
-        parts.append(f"{len(comparison.left_out)} cases depend on the number of threads and cannot testify")
+    parts += _mute(comparison)
     if comparison.contended:
         parts.append(comparison.contended)
     return f" ({'; '.join(parts)})" if parts else ""
+
+
+def _mute(comparison: Comparison) -> list[str]:
+    """How many cases cannot testify, and why."""
+    swaying = len(comparison.unsteady)
+    why = {
+        "differ from one run to the next": swaying,
+        "depend on the number of threads": len(comparison.left_out) - swaying,
+    }
+    return [f"{count} cases {words} and cannot testify" for words, count in why.items() if count]
 
 
 def _launches(comparison: Comparison) -> str:
@@ -140,18 +150,23 @@ def _launches(comparison: Comparison) -> str:
 def _limits(comparison: Comparison, tolerance: Tolerance, decision: Decision) -> str:
     """Tolerance, what could have been seen, and why it cannot be told when it cannot."""
     limit = limit_of(comparison, tolerance)
-    words = [f"tolerance {format_amount(comparison, limit)}"]
+    words = [f"tolerance {_tell_limit(comparison, limit)}"]
     if comparison.mde is not None:
         words.append(f"could have seen {format_amount(comparison, comparison.mde)}")
-        if comparison.mde > limit and not comparison.identical:
-            words.append("which makes the tolerance tighter than the noise allows")
     elif comparison.p_value is not None:
         words.append(f"{comparison.n} cases are too few to show any loss")
+    if not comparison.identical and not can_pass(comparison, limit):
+        words.append("which makes the tolerance tighter than the noise allows")
     if decision.verdict is Verdict.INCONCLUSIVE:
         words.append(f"cannot tell: {_doubt(comparison, limit, decision)}")
     if comparison.reason and not comparison.contended:
         words.append(comparison.reason)
     return ", ".join(words)
+
+
+def _tell_limit(comparison: Comparison, limit: float) -> str:
+    """The tolerance; what grew from nothing has no share that it grew by."""
+    return format_value(comparison.metric, limit) if grew_from_nothing(comparison) else format_amount(comparison, limit)
 
 
 def _doubt(comparison: Comparison, limit: float, decision: Decision) -> str:
@@ -179,6 +194,11 @@ def _doubt_speed(comparison: Comparison, limit: float, decision: Decision) -> st
         word = "slower" if worst > 0 else "faster"
         return f"the machine itself is {100 * abs(worst):.0f} % {word} than when the baseline was accepted (yardstick)"
     low, high = comparison.interval
+    if comparison.assumed and (low > limit or high < -limit):
+        return (
+            "how much whole sessions of this machine differ was never measured; on a shared one by up to 15 %. "
+            "Find out with: quantdrift calibrate"
+        )
     if low > limit:
         return f"beyond the tolerance by itself, but not among {decision.family} checks of one run"
     return "the interval spans the tolerance" if high > limit else "the interval is too close to the tolerance"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from suite.errors import MatrixFileError
 from suite.matrix.source import Source, parse_source
-from suite.matrix.tables import VariantTable
+from suite.matrix.tables import KEPT, VariantTable
 from suite.matrix.variants import VariantReader
 from suite.records import Variant
 
@@ -79,4 +79,5 @@ def _names(source: Source) -> Iterator[str]:
 
 
 def _slug(text: str) -> str:
-    return re.sub(r"[^a-z0-9_.]+", "_", text.lower()).strip("_.")
+    slug = re.sub(r"[^a-z0-9_.]+", "_", text.lower()).strip("_.")
+    return slug.replace(".", "_") if slug.endswith(KEPT) else slug

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from suite.errors import MatrixFileError, UsageError, nearest
 from suite.matrix.added import add_variants
-from suite.matrix.tables import MatrixTable
+from suite.matrix.tables import KEPT, MatrixTable
 from suite.matrix.variants import OptionsOf, VariantReader
 from suite.records import Budget, Deadlines, Matrix, Protocol, Scenario, Tolerance, Variant
 from suite.schema import parse
@@ -93,6 +93,11 @@ def _check_names(file: Path, table: MatrixTable) -> None:
     for key in ("variants", "scenarios"):
         bad = [name for name in getattr(table, key) if not VARIANT_NAME.fullmatch(name)]
         faults += [f"key '{key}.{name}': the name {_wording(VARIANT_NAME)}" for name in bad]
+    faults += [
+        f"key 'variants.{name}': the name must not end in '{KEPT}', which marks the first baseline of a variant"
+        for name in table.variants
+        if name.endswith(KEPT)
+    ]
     if faults:
         raise MatrixFileError("\n".join(f"{file}: {fault}" for fault in faults))
 

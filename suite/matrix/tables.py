@@ -17,6 +17,9 @@ Seconds = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(strict=True, gt=0, le=1, allow_inf_nan=False)]
 Amount = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 
+KEPT = ".frozen"
+"""What the store puts behind a variant's name for the first baseline that was accepted: no variant may be named so."""
+
 _PROTOCOL, _DEADLINES, _TOLERANCE = Protocol(), Deadlines(), Tolerance()
 
 

@@ -72,7 +72,7 @@ POOLED: Mapping[str, Callable[[Sequence[float]], float]] = {
 stalls in a few slices count too. They stand guard beside the medians."""
 
 YARDSTICKS = ("yardstick_hash_bytes_s", "yardstick_copy_bytes_s")
-"""The machine's own speed: a witness. Never gated, and nothing is divided by it."""
+"""The machine's own speed: a witness, never gated. Values are divided by one only where calibration saw that this helps."""
 
 
 def measure_samples(samples: Sequence[SpeedSample]) -> tuple[Measurement, ...]:

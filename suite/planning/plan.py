@@ -138,12 +138,12 @@ def _check_wanted(wanted: Mapping[str, float], gates: Collection[GateItem]) -> N
 
 
 def _look_at_speeds(ground: Ground, gates: Sequence[GateItem], alpha: float) -> Iterator[SpeedOutlook]:
-    scopes: dict[str, list[str]] = {}
+    scopes: dict[tuple[str, Tolerance], list[str]] = {}
     for item in gates:
         if item.aspect is Aspect.SPEED:
-            scopes.setdefault(item.metric, []).append(item.scope)
-    for metric, names in scopes.items():
-        tolerance = tolerance_for(ground.policy, metric, names[0])
+            tolerance = tolerance_for(ground.policy, item.metric, item.scope)
+            scopes.setdefault((item.metric, tolerance), []).append(item.scope)
+    for (metric, tolerance), names in scopes.items():
         for tier in (Tier.DUET, Tier.STORED):
             yield _look_at_speed(metric, tuple(names), tolerance, tier, ground, alpha)
 

@@ -39,7 +39,7 @@ def _speed(outlook: Outlook) -> Iterator[str]:
             f"in {outlook.max_launches}",
             "passes",
         ],
-        [_speed_row(speed) for speed in outlook.speed],
+        [_speed_row(speed, outlook.speed) for speed in outlook.speed],
     )
     yield from _wrapped(
         "varies by: standard deviation between launches + between sessions. found: the smallest slowdown that is called "
@@ -61,10 +61,10 @@ def _cost(outlook: Outlook) -> str:
     )
 
 
-def _speed_row(speed: SpeedOutlook) -> list[str]:
+def _speed_row(speed: SpeedOutlook, everything: Sequence[SpeedOutlook]) -> list[str]:
     sessions = f" + {_percent(speed.session_sd)}" if speed.session_sd else ""
     return [
-        speed.metric,
+        _named(speed, everything),
         speed.tier.value,
         _percent(speed.tolerance),
         _percent(speed.launch_sd) + sessions + ("" if speed.measured else " (assumed)"),
@@ -72,6 +72,12 @@ def _speed_row(speed: SpeedOutlook) -> list[str]:
         _found(speed.most),
         f"{100 * speed.first.passes:.0f} %",
     ]
+
+
+def _named(speed: SpeedOutlook, everything: Sequence[SpeedOutlook]) -> str:
+    """The metric; with its scopes where others have another tolerance."""
+    alone = all(other.scopes == speed.scopes for other in everything if other.metric == speed.metric)
+    return speed.metric if alone else f"{speed.metric}/{','.join(speed.scopes)}"
 
 
 def _found(detection: Detection) -> str:

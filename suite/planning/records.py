@@ -21,7 +21,7 @@ class Detection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedOutlook:
-    """One gated metric of speed in one tier."""
+    """One gated metric of speed in one tier, for the scopes that share a tolerance."""
 
     metric: str
     scopes: tuple[str, ...]

@@ -227,7 +227,7 @@ def _read_settings(config: pytest.Config) -> Settings:
         is_path = name in ("matrix_file", "matrix_cases", "matrix_baselines", "matrix_report", "matrix_against")
         return str(config.invocation_params.dir / given) if given and is_path else read(name)
 
-    return read_settings(value, root=config.rootpath)
+    return read_settings(value, root=config.rootpath, typed=config.getoption)
 
 
 def _add_matrix_file(config: pytest.Config, file: Path) -> None:

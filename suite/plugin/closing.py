@@ -17,7 +17,7 @@ from suite.engine.opening import Question, read_ledger
 from suite.engine.session import MatrixSession
 from suite.errors import StoreError, VariantInvalid
 from suite.metrics import SPECS
-from suite.records import Run, VariantFailure, Verdict
+from suite.records import Run, Tier, VariantFailure, Verdict
 from suite.reporting import markdown, terminal
 from suite.reporting.hostile import plain
 from suite.reporting.model import Report, build_report
@@ -62,7 +62,10 @@ def close_run(question: Question, session: MatrixSession | None, *, lost: int, i
     write_run(run, question.directory, specs=SPECS)
     unlinked = _link_latest(question)
     refused, said = accept_baselines(run, question) if question.settings.update else (False, ())
+    one_sided = _tell_one_sided(question, run)
     lines = [
+        *question.remarks,
+        *one_sided,
         *unsettled,
         *unlinked,
         *said,
@@ -75,13 +78,14 @@ def close_run(question: Question, session: MatrixSession | None, *, lost: int, i
             0, f" {lost} selected items have no result: a test process died. Their results are lost (exit status 3)."
         )
     failed = refused or bool(unsettled) or _holds_failure(ledger)
-    return Outcome(report=report, lines=tuple(lines), failed=failed, broken=bool(lost))
+    return Outcome(report=report, lines=tuple(lines), failed=failed, broken=bool(lost or one_sided))
 
 
 def _complete(question: Question, run: Run) -> Run:
     """The run with what only the whole tells. A damaged baseline leaves it out: judging has told it."""
     try:
-        return complete(run, BaselineStore(question.settings.baselines), question.plan.policy)
+        store = BaselineStore(question.settings.baselines)
+        return complete(run, store, question.plan.policy, command=question.settings.command)
     except StoreError:
         return run
 
@@ -112,6 +116,20 @@ def _tell_edited(question: Question) -> list[str]:
                     f" edited by hand since it was accepted: {file}; accept it anew or restore it: git checkout {file}"
                 )
     return said
+
+
+def _tell_one_sided(question: Question, run: Run) -> list[str]:
+    """Why nothing was compared with the old side of a duet, where no gate was."""
+    shadows = question.plan.shadows
+    failures = [result.failure for result in run.against if result.failure is not None]
+    if not shadows or len(failures) < len(shadows):
+        return []
+    if any(finding.comparison.tier is Tier.DUET and finding.comparison.unresolved is None for finding in run.findings):
+        return []
+    return [
+        f" nothing was compared with {question.settings.against}, which could not be measured (exit status 3): "
+        f"{plain(failures[0].reason)}"
+    ]
 
 
 def _link_latest(question: Question) -> list[str]:
@@ -157,7 +175,7 @@ def _tell_interrupted(question: Question) -> Outcome:
     return Outcome(
         lines=(
             f" interrupted: {len(kept.trials)} answers and {len(kept.launches)} launches are kept in {_shown(question)};",
-            " go on where it stopped:  pytest --model-matrix --matrix-resume",
+            f" go on where it stopped:  {question.settings.command} --matrix-resume",
         )
     )
 

@@ -59,7 +59,8 @@ class Variant:
     """Lower-case identifier, e.g. ``q4_k_m``."""
     model: str
     backend: str
-    """A built-in name (``transformers``, ``bitsandbytes``, ``llama_cpp``, ``fake``, ``kernel``) or ``package.module:attribute``."""
+    """A built-in name (``transformers``, ``bitsandbytes``, ``llama_cpp``, ``fake``, ``kernel``), or one's own as
+    ``package.module:attribute``."""
     source: str
     """Where the weights come from, in the grammar of `suite.models.sources`."""
     quantization: str | None = None
@@ -84,7 +85,7 @@ class Protocol:
     """Fresh loads of each variant: the sampling unit."""
     max_launches: int = 10
     """Up to here launches are added for a variant of which a gate is undecided."""
-    rounds: int = 3
+    rounds: int = 5
     """Timed slices of each scenario in each launch, interleaved across the variants."""
     warmup: int = 1
     """Fewest untimed slices after each load; it goes on until decoding has become steady."""

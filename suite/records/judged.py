@@ -40,7 +40,9 @@ class Comparison:
     interval: tuple[float, float] | None = None
     """95 % interval of `drift`; for quality each end is a one-sided 95 % bound, so that it agrees with `p_value`."""
     mde: float | None = None
-    """The smallest worsening that this comparison could have told from noise, same unit as `drift`."""
+    """The smallest worsening that could have been told from noise at the level in force, same unit as `drift`: of speed
+    and log-probabilities the smallest that is beyond the tolerance for sure, of answers the smallest net loss. Set when it is
+    judged."""
     log_drift: float | None = None
     """Speed: mean log ratio of now and then, positive is worse: the centre of the t interval. Log-probabilities:
     the drift itself, in nats."""
@@ -48,6 +50,8 @@ class Comparison:
     """Its standard error, launches and (for stored baselines) sessions included."""
     log_df: float | None = None
     """Its degrees of freedom."""
+    assumed: bool = False
+    """Whether the spread between sessions was assumed, since the machine was never calibrated."""
     log_floor: float = 0.0
     """The part of the standard error that no number of launches on this side makes smaller."""
     p_value: float | None = None
@@ -61,6 +65,10 @@ class Comparison:
     """Launches for speed and memory, paired cases for quality."""
     n_baseline: int = 0
     """Launches behind the baseline, for speed and memory."""
+    draws: int = 0
+    """Answers: independent cases behind `p_value`, where a template family counts once."""
+    draws_gained: int = 0
+    """How many of them were gained (wrong → right)."""
     identical: bool = False
     """Quality: every compared output is the same, token for token."""
     flips: tuple[Flip, ...] = ()
@@ -80,7 +88,9 @@ class Comparison:
     looks: int = 1
     """How often this question has been judged on these data so far, this time included: the level is spent among them."""
     left_out: tuple[str, ...] = ()
-    """Cases that cannot testify: their answers depend on the number of threads."""
+    """Cases that cannot testify: their answers differ from one run to the next, or depend on the number of threads."""
+    unsteady: tuple[str, ...] = ()
+    """Those of them that differ from one run to the next under the same number of threads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

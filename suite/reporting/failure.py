@@ -41,8 +41,11 @@ def _screen(finding: Finding, scenario: Scenario | None) -> Iterator[str]:
         yield _line("contended", one_line(comparison.contended))
     for flag in comparison.flags:
         yield _line("flag", one_line(flag))
-    if comparison.left_out:
-        yield _line("left out", f"answers depend on the number of threads: {wording.listed(comparison.left_out)}")
+    if comparison.unsteady:
+        yield _line("left out", f"answers differ from one run to the next: {wording.listed(comparison.unsteady)}")
+    threads = tuple(case for case in comparison.left_out if case not in comparison.unsteady)
+    if threads:
+        yield _line("left out", f"answers depend on the number of threads: {wording.listed(threads)}")
     yield from _suspects(finding)
     yield from _flips(comparison.flips)
     steps = [one_line(step) for step in finding.next_step.splitlines() if step.strip()]

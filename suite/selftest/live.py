@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -41,9 +41,10 @@ from suite.schema import dump, parse
 from suite.selftest.neighbour import neighbours
 
 NOW, OLD = "a", "a@old"
-SCENARIO = Scenario(name="duet", prompt_tokens=64, new_tokens=56)
-"""About 0.2 s of the kernel of 64 MiB."""
-PROTOCOL = Protocol(launches=5, max_launches=10, rounds=6, warmup=1, max_warmup=2, retries=1, resident="all")
+SCENARIO = Scenario(name="duet", prompt_tokens=16, new_tokens=12)
+"""Slices of 0.05 s of the kernel of 64 MiB. What a machine gives changes within fractions of a second, and adjacent slices
+share it: many short pairs leave less spread than a few long ones of the same time."""
+PROTOCOL = Protocol(launches=5, max_launches=10, rounds=24, warmup=1, max_warmup=2, retries=1, resident="all")
 ASKED: Mapping[str, Tolerance] = {
     metric: DEFAULT_POLICY[metric] for metric in ("itl_s", "decode_tok_s", "prefill_tok_s")
 }
@@ -128,26 +129,15 @@ class LiveRun:
 class Duet:
     """One live run in progress: samples of both sides, and how often they were judged."""
 
-    def __init__(self, kind: str, environment: Environment, logs: Path) -> None:
+    def __init__(self, matrix: Matrix, environment: Environment, logs: Path, *, cache: Path | None = None) -> None:
+        """`matrix` holds two variants, the second one `old_of` the first; `cache` is where weights are made and kept."""
         self._environment = environment
         self._samples: list[SpeedSample] = []
         self._launches: list[Launch] = []
         self._looks = 0
-        variants = tuple(
-            Variant(
-                name=name,
-                model="kernel",
-                backend="kernel",
-                source="none",
-                options={"n_threads": 1, **options},
-                prompt_format="raw",
-                old_of=old_of,
-            )
-            for name, options, old_of in ((NOW, KINDS[kind].options, None), (OLD, {}, NOW))
-        )
-        self._matrix = _make_matrix(variants)
+        self._matrix = matrix
         launcher = Launcher(
-            preparer=Preparer(base=logs, cache=logs, deadlines=Deadlines(), progress=silent),
+            preparer=Preparer(base=logs, cache=cache or logs, deadlines=Deadlines(), progress=silent),
             deadlines=Deadlines(),
             logs=logs,
             progress=silent,
@@ -205,15 +195,21 @@ def run_live(kind: str, environment: Environment | None = None) -> LiveRun:
 
     Raises QuantdriftError when a worker fails: the kernel needs 64 MiB for each of two processes.
     """
-    environment = environment or capture_environment()
-    begin, at = clock.monotonic(), clock.now().isoformat()
     burners = KINDS[kind].burners
     company: AbstractContextManager[None] = neighbours(burners, bursty=False) if burners else nullcontext()
-    with tempfile.TemporaryDirectory(prefix="quantdrift-selftest-") as logs, company:
-        duet = Duet(kind, environment, Path(logs))
-        comparisons, decisions = duet.look(PROTOCOL.launches)
-        while duet.launches < PROTOCOL.max_launches and any(d.verdict is Verdict.INCONCLUSIVE for d in decisions):
-            comparisons, decisions = duet.look(PROTOCOL.max_launches)
+    with company:
+        return run_duet(kind, kernel_matrix(kind), environment or capture_environment())
+
+
+def run_duet(kind: str, matrix: Matrix, environment: Environment, *, cache: Path | None = None) -> LiveRun:
+    """One duet of the two variants in `matrix`, judged as a run of the suite judges it. Raises the failure of a worker."""
+    begin, at = clock.monotonic(), clock.now().isoformat()
+    first, most = matrix.protocol.launches, matrix.protocol.max_launches
+    with tempfile.TemporaryDirectory(prefix="quantdrift-selftest-") as logs:
+        duet = Duet(matrix, environment, Path(logs), cache=cache)
+        comparisons, decisions = duet.look(first)
+        while duet.launches < most and any(d.verdict is Verdict.INCONCLUSIVE for d in decisions):
+            comparisons, decisions = duet.look(most)
     return LiveRun(
         kind=kind,
         at=at,
@@ -247,11 +243,23 @@ def read_runs(file: Path) -> list[LiveRun]:
     return runs
 
 
-def _make_matrix(variants: Sequence[Variant]) -> Matrix:
-    full = [_fill(variant) for variant in variants]
+def kernel_matrix(kind: str) -> Matrix:
+    """The kernel beside itself, the new side with what is different about it."""
+    variants = [
+        Variant(
+            name=name,
+            model="kernel",
+            backend="kernel",
+            source="none",
+            options={"n_threads": 1, **options},
+            prompt_format="raw",
+            old_of=old_of,
+        )
+        for name, options, old_of in ((NOW, KINDS[kind].options, None), (OLD, {}, NOW))
+    ]
     return Matrix(
         model="kernel",
-        variants=tuple(full),
+        variants=tuple(_fill(variant) for variant in variants),
         scenarios=(SCENARIO,),
         protocol=PROTOCOL,
         policy=ASKED,

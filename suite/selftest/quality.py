@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from suite.gate.answers import answer_of
 from suite.gate.compare import compare
 from suite.gate.decide import flip_counts
+from suite.gate.family import share_out
 from suite.gate.judge import judge_all
 from suite.gate.policy import DEFAULT_POLICY
 from suite.metrics import measure
@@ -40,6 +41,8 @@ DOSES: dict[int, Verdict] = {
     9: Verdict.REGRESSED,
 }
 """Corrupted answers → the verdict on the score over all cases."""
+LONE_LEVEL = share_out(["score", "answers"])["score"]
+"""What the score over all cases may spend in a run of answers only, where too few changed to be tested."""
 MACHINE = Environment(machine="selftest", identity={}, suspects={}, readings={})
 
 
@@ -53,7 +56,7 @@ class Dosed:
     mde: float | None
     """As the finding prints it."""
     enumerated: float | None
-    """By counting all outcomes."""
+    """By counting all outcomes, at the level that was in force."""
     sentence: str
 
 
@@ -70,7 +73,7 @@ def dose(corrupted: int) -> Dosed:
         verdict=finding.verdict,
         lost=lost,
         mde=finding.comparison.mde,
-        enumerated=enumerate_mde(CASES, gained),
+        enumerated=enumerate_mde(CASES, gained, alpha=finding.p_needed or LONE_LEVEL),
         sentence=finding.sentence,
     )
 

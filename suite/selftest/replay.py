@@ -21,6 +21,9 @@ FIRST, MOST = 5, 10
 DECODE = DEFAULT_POLICY["itl_s"]
 """The sharp gate of decoding, as it is asked by default: side by side 3 %."""
 
+Draw = Callable[[Any, int, int, Any], Any]
+"""How launches are drawn: (logs, checks, launches, random) → array (checks, launches)."""
+
 Rule = Callable[[Sequence[tuple[Comparison, Tolerance]]], list[Decision]]
 """How a whole run is judged; `suite.gate.family.decide_all` unless a test plants another one."""
 
@@ -57,11 +60,13 @@ class Tally:
         return sum(self.checks.values())
 
 
-def replay(logs: Any, matrices: int, random: Any, *, shift: float = 0.0, rule: Rule = decide_all) -> Tally:
+def replay(
+    logs: Any, matrices: int, random: Any, *, shift: float = 0.0, rule: Rule = decide_all, draw: Draw = draw_matrix
+) -> Tally:
     """Simulate `matrices` of `CHECKS` checks out of launch `logs`; with a `shift` (log ratio) the first check is slower."""
     tally = Tally()
     for _ in range(matrices):
-        drawn = draw_matrix(logs, CHECKS, MOST, random)
+        drawn = draw(logs, CHECKS, MOST, random)
         drawn[0] += shift
         verdicts, launches = judge_matrix(drawn, rule)
         tally.add(verdicts, launches, shifted=bool(shift))

@@ -63,6 +63,18 @@ def draw_matrix(logs: Any, checks: int, launches: int, random: Any) -> Any:
     return drawn * random.choice((-1.0, 1.0), size=(checks, launches))
 
 
+def draw_blocks(logs: Any, checks: int, launches: int, random: Any) -> Any:
+    """Array (checks, launches) of launches that followed one another, with the sign that they had.
+
+    What drawing at random takes away stays in it: which arm was started first, and what lasts from one launch to the next.
+    """
+    import numpy
+
+    most = max(len(logs) - launches, 0)
+    starts = random.integers(0, most + 1, size=checks)
+    return numpy.stack([numpy.resize(logs[start : start + launches], launches) for start in starts])
+
+
 def _at(values: Sequence[float], kept: Any) -> Any:
     import numpy
 

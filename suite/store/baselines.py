@@ -76,19 +76,30 @@ class BaselineStore:
         """Write a baseline atomically, floats rounded to four significant digits, whole bytes exact; returns the file.
 
         Beside it the first one is kept, frozen: this one, or the one that it replaces when none was kept so far (to the
-        letter, so that an edit stays visible). `anew` is a deliberate new start: this one is kept as the first. A file
-        that would not change is not touched. Raises StoreError when one cannot be written.
+        letter, so that an edit stays visible). `anew` is a deliberate new start: if its content is another one than that of
+        the one that it replaces, this one is kept as the first. So it is when it answers another question than the first
+        one, which nothing could be held against any more. A file that would not change is not touched. Raises StoreError
+        when one cannot be written, or when what lies there cannot be read.
         """
         file = self.file_of(baseline)
         text = encode(baseline, where=str(file))
         replaced = _read_text(file)
         frozen = layout.frozen_file(file)
-        if anew:
+        first, latest = self._read_like(baseline, frozen=True), self._read_like(baseline, frozen=False)
+        if (anew and _says_otherwise(baseline, latest)) or _asks_otherwise(baseline, first or latest):
             _write_changed(frozen, text)
         elif replaced != text and not frozen.exists():
             write_text(frozen, text if replaced is None else replaced)
         _write_changed(file, text)
         return file
+
+    def _read_like(
+        self, baseline: QualityBaseline | SpeedBaseline, *, frozen: bool
+    ) -> QualityBaseline | SpeedBaseline | None:
+        """What is stored of the same kind, variant and machine: the latest, or the first."""
+        if isinstance(baseline, SpeedBaseline):
+            return self.read_speed(baseline.model, baseline.machine, baseline.variant, frozen=frozen)
+        return self.read_quality(baseline.model, baseline.variant, frozen=frozen)
 
     def write_noise(self, noise: Noise) -> Path:
         """Write what was found about a machine's noise, as `write` does; returns the file."""
@@ -135,6 +146,20 @@ def _exact_bytes(value: float, launches: Iterable[float], unit: str) -> dict[str
 def _as_whole(value: float) -> float:
     """An int for a whole number, else the value itself."""
     return int(value) if float(value).is_integer() else value
+
+
+def _says_otherwise(baseline: QualityBaseline | SpeedBaseline, stored: QualityBaseline | SpeedBaseline | None) -> bool:
+    """Whether the content is another one, as it is written; when and why it was accepted, and by which versions, is none."""
+    return stored is None or _content_of(baseline) != _content_of(stored)
+
+
+def _content_of(baseline: QualityBaseline | SpeedBaseline) -> codec.Document:
+    document = codec.from_json(encode(baseline), where="baseline")
+    return {key: value for key, value in document.items() if key not in ("provenance", "suspects", "digest")}
+
+
+def _asks_otherwise(baseline: QualityBaseline | SpeedBaseline, stored: QualityBaseline | SpeedBaseline | None) -> bool:
+    return stored is not None and dict(stored.identity) != dict(baseline.identity)
 
 
 def _read_text(file: Path) -> str | None:

@@ -9,7 +9,7 @@ import signal
 import sys
 
 from suite.worker.affinity import apply_affinity
-from suite.worker.messages import pack, unpack
+from suite.worker.messages import Load, pack, unpack
 from suite.worker.serve import Server
 
 
@@ -22,8 +22,13 @@ def main() -> None:
     gc.disable()  # a collection in the middle of a timed sample would be counted as decode
     server = Server()
     for line in sys.stdin.buffer:
-        channel.write(pack(server.answer(unpack(line))))
+        request = unpack(line)
+        response = pack(server.answer(request))
+        # Collected before the answer is given: afterwards another worker may be timed, on the same CPU.
         gc.collect()
+        if isinstance(request, Load):
+            gc.freeze()  # what a library made while it loaded need not be looked through each time
+        channel.write(response)
     # Interpreter shutdown of native libraries is where crashes hide and time is lost; everything has been answered.
     sys.stderr.flush()
     os._exit(0)

@@ -6,8 +6,8 @@ Standard library only: a worker may run under another interpreter that has just 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 
@@ -35,6 +35,10 @@ class Loaded:
     """Times are the script's, not the machine's."""
     python: str = ""
     """Version of the interpreter."""
+    prefixes: Sequence[str] = ()
+    """Where it lies, where what it was made from lies, and where its packages are installed."""
+    libraries: Mapping[str, str] = field(default_factory=dict)
+    """Module that the backend requires → its file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

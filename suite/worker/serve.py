@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import platform
+import site
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -98,6 +100,8 @@ class Server:
             facts=dict(model.facts),
             simulated=model.clock is not clock.monotonic,
             python=platform.python_version(),
+            prefixes=[sys.prefix, sys.base_prefix, *site.getsitepackages()],
+            libraries={module: _file_of(module) for module in backend.requires},
         )
 
     def _generate(self, request: Generate) -> Generated:
@@ -141,6 +145,13 @@ class Server:
     def _watch_device(self) -> None:
         seen = [value for value in (memory.device_bytes(), self._loaded.device_bytes(), self._peak_device) if value]
         self._peak_device = max(seen, default=None)
+
+
+def _file_of(module: str) -> str:
+    """Where an imported module lies; a namespace has no file, but a directory."""
+    found = sys.modules[module]
+    places = [getattr(found, "__file__", None), *getattr(found, "__path__", ())]
+    return next((str(place) for place in places if place), "")
 
 
 def _finite(logprobs: list[float]) -> list[float] | None:

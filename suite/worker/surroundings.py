@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import site
 import sys
 import sysconfig
 import tempfile
@@ -22,21 +23,27 @@ PASSED_ON = re.compile(
     r"|CUDA_|NVIDIA_|NCCL_|HIP_|HSA_|ROCR_|ROCM_|ONEAPI_|SYCL_|ZE_|VK_|MTL_|COV|QUANTDRIFT_).*"
 )
 """Environment variables that a worker gets: what finds programs and libraries, and what steers how they compute."""
-OF_OUR_PYTHON = ("PYTHONHOME", "VIRTUAL_ENV", "PYTHONPLATLIBDIR")
+OF_OUR_PYTHON = re.compile(
+    r"VIRTUAL_ENV|PYTHON(HOME|PLATLIBDIR|USERBASE|STARTUP|EXECUTABLE|PYCACHEPREFIX)|LD_LIBRARY_PATH|DYLD_.*PATH"
+)
 """Variables that would lead another interpreter to what is installed beside ours."""
+INSTALLED = frozenset({"site-packages", "dist-packages"})
+"""Directories of these names hold what was installed, of whichever interpreter."""
 
 
 def environment_of(launch: int, cpus: Sequence[int] = (), python: str | None = None) -> dict[str, str]:
     """What of the parent's environment a worker needs. Weights are untrusted input: nothing else goes along."""
-    left_out = OF_OUR_PYTHON if python else ()
     inherited = {
-        name: value for name, value in os.environ.items() if PASSED_ON.fullmatch(name) and name not in left_out
+        name: value
+        for name, value in os.environ.items()
+        if PASSED_ON.fullmatch(name) and not (python and OF_OUR_PYTHON.fullmatch(name))
     }
+    places = [str(stage()), *own_places()] if python else import_paths(package_root())
     inherited.pop(CPUS_VARIABLE, None)
     return {
         **inherited,
         **({CPUS_VARIABLE: ",".join(map(str, cpus))} if cpus else {}),
-        "PYTHONPATH": os.pathsep.join(import_paths(stage() if python else package_root())),
+        "PYTHONPATH": os.pathsep.join(places),
         "PYTHONUNBUFFERED": "1",
         "HF_HUB_OFFLINE": "1",
         "TOKENIZERS_PARALLELISM": "false",
@@ -57,6 +64,26 @@ def import_paths(first: Path) -> list[str]:
     found = [path.resolve() for path in (*map(Path, sys.path), Path.cwd()) if path.is_dir()]
     kept = [path for path in found if not comes_along & {path, *path.parents}]
     return list(dict.fromkeys(map(str, [first, *kept])))
+
+
+def own_places() -> list[str]:
+    """Where a person's own backends lie, for another interpreter: in the project, and nowhere that anything is installed.
+
+    The project is the directory that pytest was started in, or the one around it that pytest put first among ours. What
+    was installed beside our interpreter would be measured instead of what the other one has.
+    """
+    here = Path.cwd().resolve()
+    given = {Path(entry).resolve() for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry}
+    found = list(dict.fromkeys([*(Path(entry).resolve() for entry in sys.path if entry), here]))
+    projects = [here, *(path for path in found if path in here.parents and path not in given and path != path.parent)]
+    library = (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
+    installed = {Path(path).resolve() for path in (*library, *site.getsitepackages(), site.getusersitepackages())}
+    return [
+        str(path)
+        for path in found
+        if path.is_dir() and not INSTALLED & set(path.parts) and not installed & {path, *path.parents}
+        if any(path.is_relative_to(project) for project in projects)
+    ]
 
 
 def stage() -> Path:

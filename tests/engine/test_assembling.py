@@ -8,6 +8,8 @@ import pytest
 from support.in_process import make_case, make_matrix, make_variant
 
 from suite.engine.assembling import (
+    CONTROLS,
+    LONE,
     LOOK,
     RESUMED,
     VOIDED,
@@ -121,12 +123,24 @@ def test_looks_are_counted_by_the_launches_that_they_saw() -> None:
 def test_what_is_voided_takes_its_looks_and_its_control_along() -> None:
     look = Note(text=LOOK, data={"variant": "q4", "launches": "1"})
     other = Note(text=LOOK, data={"variant": "q5", "launches": "1"})
-    before = [launch(0), trial("math/a", variant="q4@control"), look, other]
+    before = [launch(0), *(trial("math/a", variant=f"q4{control}") for control in CONTROLS), look, other]
     voided = Note(text=VOIDED, data={"variant": "q4"})
     assert drop_superseded([*before, voided]) == [other, voided]
     ledger = fill(*before)
     ledger.void("q4")
     assert (ledger.looks_of("q4"), ledger.looks_of("q5"), ledger.trials, ledger.launches) == (0, 1, {}, [])
+
+
+def test_a_lone_launch_is_forgotten_with_its_samples_and_may_come_again() -> None:
+    lone = Note(text=LONE, data={"variant": "q4", "launch": "1"})
+    look = Note(text=LOOK, data={"variant": "q4", "launches": "2"})
+    before = [sample(0), launch(0), sample(1), launch(1), look]
+    ledger = fill(*before, lone)
+    assert ([s.launch for s in ledger.samples], ledger.launches_of("q4"), ledger.looks_of("q4")) == ([0], 1, 1)
+    ledger.add(launch(1))
+    assert ledger.is_newer_than_its_looks("q4")
+    torn = drop_superseded([*before, lone, sample(1), Note(text=RESUMED), sample(1), sample(1, 1), launch(1)])
+    assert [(s.launch, s.round) for s in fill(*torn).samples] == [(0, 0), (1, 0), (1, 1)]
 
 
 def test_old_sides_are_apart_and_controls_left_out() -> None:

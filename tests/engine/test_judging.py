@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,12 @@ import pytest
 from support.bench import CASES, Bench
 from support.in_process import InProcessLauncher, make_variant
 
-from suite.engine.assembling import LOOK, Ledger, RunHead, assemble
+from suite.engine.assembling import LOOK, RESUMED, Ledger, RunHead, assemble, drop_superseded
 from suite.engine.failures import VariantFailed
 from suite.engine.launching import LiveVariant
 from suite.engine.timing import SpeedPass
 from suite.gate import judge
-from suite.records import Comparison, Finding, Matrix, Noise, Note, Protocol, Tier, Variant, Verdict
+from suite.records import Comparison, Finding, Launch, Matrix, Noise, Note, Protocol, Tier, Variant, Verdict
 from suite.store.journal import read_journal
 
 RIGHT = "the answer is 18"
@@ -161,17 +161,92 @@ def test_without_anything_to_compare_with_no_look_is_spent(make_bench: Callable[
     assert bench.session.ledger.looks == {}
 
 
-def test_the_sides_of_a_duet_go_on_at_the_same_launch(make_bench: Callable[..., Bench]) -> None:
+def test_the_sides_of_a_duet_go_on_at_the_same_launch(make_bench: Callable[..., Bench], tmp_path: Path) -> None:
     new, old = slower(0.0)
     bench = make_bench(new, shadows=(old,))
     bench.session.time_variants([new])
-    ledger = Ledger(samples=bench.session.ledger.samples, launches=bench.session.ledger.launches[:-1])
-    bench.session.ledger = ledger  # as after a kill in the last launch of the old side
-    bench.session.time_variants([new], {"q4": 4})
-    indices = {
-        name: [launch.index for launch in ledger.launches if launch.variant == name] for name in ("q4", "q4@old")
-    }
-    assert sorted(indices["q4"])[-2:] == sorted(indices["q4@old"])[-2:] == [2, 3]
+    bench.session.close()
+    records = [entry.record for entry in read_journal(bench.journal)]
+    last = max(index for index, record in enumerate(records) if isinstance(record, Launch))
+    ledger = Ledger()
+    for record in drop_superseded([*records[:last], Note(text=RESUMED)]):  # killed in the last launch of one side
+        ledger.add(record)
+    assert ledger.launches_of("q4") != ledger.launches_of("q4@old")
+    (tmp_path / "again").mkdir()
+    again = Bench(tmp_path / "again", new, shadows=(old,), ledger=ledger)
+    with closing(again.session):
+        again.session.time_variants([new], {"q4": 4})
+    for name in ("q4", "q4@old"):
+        assert [launch.index for launch in ledger.launches if launch.variant == name] == [0, 1, 2, 3]
+    taken = [(s.variant, s.round) for s in ledger.samples if s.launch == 1 and s.scenario == "short"]
+    assert taken == [("q4@old", 0), ("q4", 0), ("q4", 1), ("q4@old", 1)]  # side by side, and nothing of before
+
+
+# ---------------------------------------------------------------------------------------------- what was decided
+
+
+@contextmanager
+def taken_up(bench: Bench, directory: Path, *variants: Variant, **options: Any) -> Iterator[Bench]:
+    """A session over what the journal of another one holds."""
+    bench.session.close()
+    ledger = Ledger()
+    for record in drop_superseded([*(e.record for e in read_journal(bench.journal)), Note(text=RESUMED)]):
+        ledger.add(record)
+    directory.mkdir()
+    again = Bench(directory, *variants, ledger=ledger, finished=True, **options)
+    again.select(again.gate("itl_s", "short"), again.gate("decode_tok_s", "short"))
+    with closing(again.session):
+        yield again
+
+
+@pytest.mark.parametrize(
+    ("share", "verdict"), [(0.5, Verdict.REGRESSED), (0.0, Verdict.PASS), (-0.4, Verdict.IMPROVED)]
+)
+def test_what_was_decided_is_not_decided_again_when_the_run_is_taken_up(
+    make_bench: Callable[..., Bench], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float, verdict: Verdict
+) -> None:
+    new, old = slower(share)
+    protocol = {"launches": 3, "max_launches": 3}
+    bench = make_bench(new, shadows=(old,), protocol=protocol)
+    bench.select(bench.gate("itl_s", "short"), bench.gate("decode_tok_s", "short"))
+    first = find(bench, "itl_s", "short")
+    assert first.verdict is verdict
+    monkeypatch.setattr("suite.engine.session.needs_more", lambda finding: finding.metric == "decode_tok_s")
+    undecided = replace(find(bench, "decode_tok_s", "short"), verdict=Verdict.INCONCLUSIVE)
+    bench.session._record(undecided)
+    # From now on the old side is as fast as the new one, or slower: taken together nothing would be decided.
+    changed = replace(old, options={**old.options, "decode_tok_s": 100.0 if share else 180.0})
+    together = watch_judging(monkeypatch)
+    with taken_up(bench, tmp_path / "again", new, shadows=(changed,), protocol=protocol) as again:
+        found = find(again, "itl_s", "short")
+        assert again.session.ledger.launches_of("q4") == 6
+        assert found == first
+        assert found.comparison.n == 3
+    assert ("q4", "itl_s", "short") in together[-1]
+
+
+def test_a_change_of_the_tolerance_is_judged_anew(make_bench: Callable[..., Bench], tmp_path: Path) -> None:
+    new, old = slower(0.5)
+    bench = make_bench(new, shadows=(old,), protocol={"launches": 3, "max_launches": 3})
+    bench.select(bench.gate("itl_s", "short"))
+    assert find(bench, "itl_s", "short").verdict is Verdict.REGRESSED
+    protocol = {"launches": 3, "max_launches": 3}
+    with taken_up(bench, tmp_path / "again", new, shadows=(old,), protocol=protocol) as again:
+        lenient = replace(again.plan.policy["itl_s"], duet=0.9)
+        again.session.plan = replace(again.plan, policy={**again.plan.policy, "itl_s": lenient})
+        assert find(again, "itl_s", "short").verdict is Verdict.PASS
+
+
+def test_what_was_decided_at_the_first_look_is_written_down_before_the_second(
+    make_bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new, old = slower(0.5)
+    bench = make_bench(new, shadows=(old,), protocol={"launches": 3, "max_launches": 4})
+    bench.select(bench.gate("itl_s", "short"), bench.gate("prefill_tok_s", "short"))
+    monkeypatch.setattr("suite.engine.session.needs_more", lambda finding: finding.metric == "prefill_tok_s")
+    assert find(bench, "itl_s", "short").comparison.n == 3
+    kinds = bench.kinds()
+    assert kinds.index("finding") < len(kinds) - 1 - kinds[::-1].index("launch")
 
 
 # ---------------------------------------------------------------------------------------------- old side, control
@@ -209,6 +284,34 @@ class SwayingLauncher(InProcessLauncher):
             variant = replace(variant, options={**variant.options, "reply": self.reply})
         with super().launch(variant, index) as live:
             yield live
+
+
+@dataclass(frozen=True, kw_only=True)
+class FickleLauncher(InProcessLauncher):
+    """Asked once more, the model answers something else, under whatever number of threads."""
+
+    @contextmanager
+    def launch(self, variant: Variant, index: int = 0) -> Iterator[LiveVariant]:
+        if variant.name.endswith("@again"):
+            variant = replace(variant, options={**variant.options, "reply": RIGHT})
+        with super().launch(variant, index) as live:
+            yield live
+
+
+def test_what_answers_otherwise_when_it_is_asked_again_as_it_was_cannot_testify(
+    make_bench: Callable[..., Bench],
+) -> None:
+    new = make_variant("q4", reply="the answer is 99")
+    bench = make_bench(new, shadows=(old_of(new, reply=RIGHT),), launcher=FickleLauncher())
+    found = find(bench, "score", "math")
+    assert "no case of it can testify, for all differ from one run to the next" in found.sentence
+    launches = [event for event in bench.asked() if "launch" in event]
+    assert launches[-2:] == ["q4@control:launch 0", "q4@again:launch 0"]
+    run = assemble(
+        RunHead(id="r", created="now", suite_version="0", settings={}), bench.session.ledger, bench.matrix, CASES,
+        bench.plan.environment,
+    )  # fmt: skip
+    assert not [trial for trial in run.trials if "@again" in trial.variant]
 
 
 @pytest.mark.parametrize(("reply", "silent"), [(RIGHT, True), ("the answer is 99", False)])
@@ -249,11 +352,13 @@ def test_variants_that_were_never_in_memory_together_are_told(make_bench: Callab
     assert run.settings["in memory together"] == "a | b"
 
 
-def test_the_limits_that_calibration_found_take_the_place_of_the_protocols(make_bench: Callable[..., Bench]) -> None:
-    bench = make_bench(make_variant("a"), protocol={"max_pressure": 0.5, "max_steal": 0.5})
+def test_of_the_limits_of_calibration_and_of_the_protocol_the_smaller_ones_count(
+    make_bench: Callable[..., Bench],
+) -> None:
+    bench = make_bench(make_variant("a"), protocol={"max_pressure": 0.5, "max_steal": 0.02})
     found = Noise(
         model="toy", machine="box", identity={}, measured="2026-11-29T12:00:00+00:00", sessions=3, launches=5, floors={},
-        max_pressure=0.07,
+        max_pressure=0.07, max_steal=0.2,
     )  # fmt: skip
     bench.baselines.write_noise(found)
     protocols: list[Protocol] = []
@@ -266,4 +371,4 @@ def test_the_limits_that_calibration_found_take_the_place_of_the_protocols(make_
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("suite.engine.measuring.SpeedPass", Watched)
         bench.session.time_variants(bench.matrix.variants)
-    assert [(p.max_pressure, p.max_steal) for p in protocols] == [(0.07, 0.5)]
+    assert [(p.max_pressure, p.max_steal) for p in protocols] == [(0.07, 0.02)]

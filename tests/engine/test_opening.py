@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,8 +24,9 @@ from suite.engine.opening import (
 )
 from suite.engine.progress import silent
 from suite.errors import CaseFileError, StoreError, UsageError
-from suite.records import Aspect, Note, ResolvedArtifact, VariantFailure, Verdict
+from suite.records import Aspect, Note, Provenance, QualityBaseline, ResolvedArtifact, VariantFailure, Verdict
 from suite.settings import Settings, read_settings
+from suite.store.baselines import BaselineStore
 from suite.store.journal import Journal, read_journal
 
 
@@ -63,6 +66,14 @@ def test_the_newest_run_of_the_same_question_is_resumed(tmp_path: Path) -> None:
     assert find_resumable(tmp_path, "never asked") is None
 
 
+def test_of_two_runs_of_one_second_the_later_one_is_the_newest(tmp_path: Path) -> None:
+    directories = [tmp_path / f"2026-11-29T12-00-00-{suffix}" for suffix in ("ffff", "0000", "5555")]
+    for age, directory in enumerate(directories):
+        write_journal(directory, "k")
+        os.utime(directory, ns=(age, age))
+    assert find_resumable(tmp_path, "k") == directories[-1]
+
+
 def test_reading_a_question_writes_nothing(settings: Settings, tmp_path: Path) -> None:
     before = sorted(tmp_path.rglob("*"))
     question = read_question(settings)
@@ -90,6 +101,46 @@ def test_a_run_goes_on_only_with_the_same_question(settings: Settings, tmp_path:
     assert not read_question(resuming).resumed
 
 
+def accepted_from(run: str, settings: Settings) -> None:
+    """A baseline of q5 that was accepted from `run`."""
+    BaselineStore(settings.baselines).write(
+        QualityBaseline(
+            model="toy", variant="q5", identity={}, suspects={}, metrics={}, cases={},
+            provenance=Provenance(accepted="2026-11-29T12:00:00+00:00", reason="why", run=run),
+        )
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_run_that_the_baselines_were_accepted_from_is_not_taken_up(
+    settings: Settings, tmp_path: Path, named: bool
+) -> None:
+    """It would be held against itself."""
+    settings = replace(settings, report=tmp_path / "out") if named else settings
+    begun = read_question(settings)
+    open_session(begun, silent).close()
+    resuming = replace(settings, resume=True)
+    (begun.directory / "run.json").write_text(json.dumps({"kind": "run", "id": begun.head.id}))
+    accepted_from("another", settings)
+    assert (read_question(resuming).resumed, read_question(resuming).remarks) == (True, ())
+    accepted_from(begun.head.id, settings)
+    anew = read_question(replace(resuming, variants=("q4",)))
+    assert not anew.resumed
+    assert anew.head.id != begun.head.id
+    (said,) = anew.remarks
+    assert "is what the baselines were accepted from, and was not taken up again" in said
+
+
+def test_the_cpus_are_those_of_the_whole_matrix_whatever_was_selected(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("suite.engine.opening.threads_of", lambda variants: len(tuple(variants)))
+    monkeypatch.setattr("suite.engine.opening.choose_cpus", lambda threads: tuple(range(threads)))
+    question = read_question(replace(settings, variants=("q4",)))
+    assert question.plan.cpus == (0, 1)
+    assert question.head.settings["cpus"] == "0,1"
+
+
 def test_how_much_is_measured_and_how_it_is_judged_is_another_question(settings: Settings, tmp_path: Path) -> None:
     begun = read_question(settings)
     file = tmp_path / "matrix.toml"
@@ -115,7 +166,7 @@ def test_a_quick_run_times_one_scenario_and_adds_no_launches(settings: Settings,
     file.write_text(file.read_text() + "scenarios.long = { prompt_tokens = 9, new_tokens = 4 }\n")
     question = read_question(replace(settings, quick=True))
     protocol = question.plan.matrix.protocol
-    assert (protocol.launches, protocol.max_launches, protocol.rounds) == (3, 3, 2)
+    assert (protocol.launches, protocol.max_launches, protocol.rounds) == (3, 3, 5)
     assert {gate.scope for gate in question.plan.gates if gate.aspect is Aspect.SPEED} == {"short"}
     assert not [gate for gate in question.plan.gates if gate.aspect is Aspect.MEMORY]
     assert question.head.settings["quick"] == "yes"

@@ -22,7 +22,7 @@ from suite.engine.launching import LiveVariant
 from suite.engine.passage import PASSAGE, scenario_prompt
 from suite.engine.pinning import choose_cpus, threads_of
 from suite.engine.sampling import device_of, judge_sample
-from suite.engine.timing import SpeedPass, SpeedSink
+from suite.engine.timing import HOPELESS, SpeedPass, SpeedSink
 from suite.engine.warming import is_steady, warm_up
 from suite.errors import QuantdriftError, VariantInvalid, WorkerDied
 from suite.records import (
@@ -113,6 +113,14 @@ def test_contended_samples_are_taken_again_and_all_are_kept(monkeypatch: pytest.
     assert [s.status for s in delivered.samples] == [SampleStatus.CONTENDED] * (2 * 3)
     assert delivered.failures == {}
     assert len(delivered.launches) == 1
+
+
+def test_a_launch_that_is_hopeless_is_not_tried_three_times_as_long() -> None:
+    matrix = make_matrix(make_variant("q4", fault="cached"), launches=2, rounds=10, retries=2)
+    delivered, _ = measure(matrix)
+    for launch in range(2):  # the next launch may find the machine free, and tries again
+        own = [sample for sample in delivered.samples if sample.launch == launch]
+        assert len(own) == HOPELESS * 3 + (2 * 10 - HOPELESS)
 
 
 def test_rejected_samples_are_taken_again_too() -> None:

@@ -115,15 +115,26 @@ def test_changed_replaces_what_drifted_and_keeps_the_rest_to_the_letter(made: An
 
 def test_changed_replaces_flipped_answers_only_when_a_gate_says_so(made: Any) -> None:
     then = made.trials(*CREDITS)
-    one_flip = made.trials(0.0, 1.0, *CREDITS[2:])
-    assert (
-        written(update(made, made.result(*measured(made), trials=one_flip), one_flip, baselines(made, then)))[0] is None
-    )
+    many, two_flips = made.trials(1.0, 0.0, *[1.0] * 200), made.trials(0.0, 1.0, *[1.0] * 200)
+    passing = update(made, made.result(*measured(made), trials=two_flips), two_flips, baselines(made, many))
+    assert passing == Acceptance((), ())
     collapsed = made.trials(*[0.0] * 8)
     quality, _ = written(update(made, made.result(*measured(made), trials=collapsed), collapsed, baselines(made, then)))
     assert quality is not None
     assert {case.correct for case in quality.cases.values()} == {False}
     assert quality.metrics["score/all"].value == 0.0
+
+
+def test_changed_takes_answers_that_cannot_be_told_and_leaves_speed_that_passes(made: Any) -> None:
+    then = made.trials(*CREDITS)
+    now = made.trials(0.0, 1.0, *CREDITS[2:])
+    stored = baselines(made, then)
+    result = made.result(*measured(made, (171.5, 172.5, 170.5)), trials=now)
+    found = update(made, result, now, stored)
+    (quality,) = found.writes
+    assert isinstance(quality, QualityBaseline)
+    assert [quality.cases[case].correct for case in ("math/00", "math/01")] == [False, True]
+    assert update(made, result, now, stored, "new").writes == ()
 
 
 def test_only_the_scope_that_changed_is_computed_anew(made: Any) -> None:
@@ -204,6 +215,7 @@ def test_one_speed_that_is_replaced_brings_those_of_its_session_and_the_yardstic
     trials = made.trials(*CREDITS)
     result = made.result(*with_yardstick(made, speed=(120.0,) * 3, rss=1.01e9, yardstick=5.1e8), trials=trials)
     stored = beside_yardstick(made, trials, **{YARDSTICK: (5e8,) * 3, "yardstick_copy_bytes_s": (1e9,) * 3})
+    stored = dataclasses.replace(stored, noise=made.noise("decode_tok_s"))
     speed = written(update(made, result, trials, stored))[1]
     assert speed is not None
     values = {key: metric.value for key, metric in speed.metrics.items()}

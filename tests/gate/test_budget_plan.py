@@ -96,9 +96,18 @@ def test_only_a_blocking_budget_that_is_surely_broken_fails(
     answer: Any, budget: Budget, outcome: str, strictly: str
 ) -> None:
     found = loss(answer=answer, budget=budget)
-    judged = judge_budget(found, ITEM)
+    item = BudgetItem("score", "all", budget.gate)
+    judged = judge_budget(found, item)
     assert (judged.outcome, judged.text) == (outcome, f"{answer}: 20 points below")
-    assert judge_budget(found, ITEM, strict=True).outcome == strictly
+    assert judge_budget(found, item, strict=True).outcome == strictly
+
+
+@pytest.mark.parametrize(("gate", "strictly"), [(Gate.BLOCK, "fails"), (Gate.WARN, "skips")])
+def test_a_budget_that_warns_fails_nothing_for_want_of_numbers_either(gate: Gate, strictly: str) -> None:
+    (item,) = plan_budgets({"score": Budget(limit=0.05, gate=gate)}, SCENARIOS, ["math"])
+    whole = loss(answer="not measured", value=None, budget=None)
+    assert judge_budget(None, item, strict=True).outcome == strictly
+    assert judge_budget(whole, item, strict=True).outcome == strictly
 
 
 def test_a_scope_that_the_run_does_not_hold_is_skipped_by_name() -> None:

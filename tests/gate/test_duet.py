@@ -267,3 +267,23 @@ def test_a_planned_gate_is_answered_side_by_side_too(made: Any) -> None:
     found = compare(made.timed(samples), (), NOTHING, made.environment, planned=planned, samples=samples, old=old)
     by_scope = {c.scope: c.unresolved for c in found if c.metric == "itl_s"}
     assert by_scope == {"long": Verdict.NOT_MEASURED, "short": None}
+
+
+def test_accepting_is_a_run_without_the_old_side_and_not_a_quick_one(made: Any) -> None:
+    then, now = made.trials(*[1.0] * 24), made.trials(*[0.0] * 24)
+    found = compare(made.result(trials=now), now, Baselines(quality=made.quality_baseline(then)), made.environment)
+    command = "pytest --model-matrix --matrix-file 'my matrix.toml' --matrix-against /old/python --matrix-quick"
+    finding = next(judge(c, DEFAULT_POLICY, command=command) for c in found if (c.metric, c.scope) == ("score", "all"))
+    assert finding.next_step.endswith(
+        "pytest --model-matrix --matrix-file 'my matrix.toml' --matrix-variants q4 --matrix-update=changed "
+        '--matrix-reason "..."'
+    )
+
+
+def test_the_drift_that_is_told_is_that_of_the_pairs(made: Any) -> None:
+    found = judged(made, 1.03)["itl_s"].comparison
+    assert found.drift is not None
+    assert found.interval is not None
+    assert found.interval[0] < found.drift < found.interval[1]
+    assert found.log_drift is not None
+    assert found.drift == pytest.approx(math.expm1(found.log_drift))

@@ -6,7 +6,7 @@ import pytest
 from support import sample_runs as sample
 
 from suite.gate.failing import fails, is_accepted
-from suite.records import Gate, Tier, Verdict
+from suite.records import Aspect, Gate, Tier, Verdict
 
 GATE = sample.comparison()
 ALWAYS = {Verdict.ERROR, Verdict.INVALID, Verdict.REGRESSED}
@@ -39,6 +39,12 @@ def test_a_gate_that_warns_fails_for_broken_variants_only_and_one_that_informs_n
 ])  # fmt: skip
 def test_an_update_takes_what_its_mode_says(mode: str | None, taken: set[Verdict]) -> None:
     assert {v for v in Verdict if is_accepted(sample.finding(v, of=GATE), mode)} == taken
+
+
+@pytest.mark.parametrize(("mode", "taken"), [(None, False), ("new", False), ("changed", True), ("all", True)])
+def test_answers_that_cannot_be_told_are_taken_deliberately(mode: str | None, taken: bool) -> None:
+    undecided = sample.finding(Verdict.INCONCLUSIVE, of=sample.comparison(aspect=Aspect.QUALITY))
+    assert is_accepted(undecided, mode) is taken
 
 
 def test_new_takes_what_only_another_machine_has() -> None:

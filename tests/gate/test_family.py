@@ -213,3 +213,12 @@ def test_a_run_in_which_everything_sits_on_its_tolerance_is_called_at_most_at_th
         items = [(found, Tolerance(relative=0.10) if found.metric == "itl_s" else Tolerance()) for found in run]
         wrong += any(decision.verdict is Verdict.REGRESSED for decision in decide_all(items))
     assert 0 < wrong / runs <= 0.05
+
+
+def test_processes_that_see_a_part_each_share_the_level(made: Any) -> None:
+    now = made.speed("itl_s", (0.0100, 0.0101, 0.0099))
+    baselines = Baselines(speed=made.speed_baseline({"itl_s/short": (0.01, 0.01, 0.0101)}))
+    found = [c for c in compare(made.result(now), (), baselines, made.environment) if c.metric == "itl_s"]
+    alone, one_of_six = (judge_all(found, DEFAULT_POLICY, alpha=alpha)[0] for alpha in (0.05, 0.05 / 6))
+    assert alone.p_needed is not None
+    assert one_of_six.p_needed == pytest.approx(alone.p_needed / 6)

@@ -13,7 +13,7 @@ from suite.gate.duet import OldSide
 from suite.gate.flags import find_flags
 from suite.gate.judge import judge, needs_more
 from suite.gate.policy import DEFAULT_POLICY
-from suite.records import Baselines, Finding, Launch, SampleStatus, SpeedSample, Verdict, Yardstick
+from suite.records import Aspect, Baselines, Finding, Launch, SampleStatus, SpeedSample, Verdict, Yardstick
 
 OLD = (0.0101, 0.0099, 0.0100, 0.0100, 0.0100)
 Spoil = Callable[[Sequence[SpeedSample], Sequence[Launch]], tuple[Sequence[SpeedSample], Sequence[Launch]]]
@@ -54,7 +54,7 @@ def judged(made: Any, gap: float, spoil: Spoil | None = None) -> Finding:
     samples, launches = timed(made, gap)
     if spoil is not None:
         samples, launches = spoil(samples, launches)
-    stored = Baselines(speed=made.speed_baseline({"itl_s/short": OLD}))
+    stored = Baselines(speed=made.speed_baseline({"itl_s/short": OLD}), noise=made.noise("itl_s"))
     found = compare(made.timed(samples, launches), (), stored, made.environment, samples=samples)
     return judge(next(c for c in found if c.metric == "itl_s"), DEFAULT_POLICY)
 
@@ -122,6 +122,15 @@ def test_a_flag_concerns_the_scenario_that_it_was_seen_in(made: Any) -> None:
     found = compare(made.timed(everything, launches), (), stored, made.environment, samples=everything)
     flags = {c.scope: bool(c.flags) for c in found if c.metric == "itl_s"}
     assert flags == {"short": False, "long": True}
+
+
+@pytest.mark.parametrize("identity", [None, {"prompt_format": "raw"}])
+def test_flags_are_told_where_nothing_can_be_compared(made: Any, identity: dict[str, str] | None) -> None:
+    samples, launches = seen(steal=0.5)(*timed(made, 0.01))
+    stored = Baselines(speed=made.speed_baseline({"itl_s/short": OLD}, identity=identity) if identity else None)
+    found = compare(made.timed(samples, launches), (), stored, made.environment, samples=samples)
+    assert {c.unresolved for c in found} == {Verdict.NOT_COMPARABLE if identity else Verdict.UNBASELINED}
+    assert all(bool(c.flags) is (c.aspect is Aspect.SPEED) for c in found)
 
 
 def test_samples_of_other_variants_raise_no_flag(made: Any) -> None:

@@ -66,6 +66,18 @@ def test_each_domain_is_compared_by_itself_too(made: Any) -> None:
     assert [found["score", scope].value for scope in ("all", "math", "code")] == [0.25, 0.5, 0.0]
 
 
+def test_a_family_that_spans_domains_is_one_draw_among_all_as_in_drift(made: Any) -> None:
+    then = (*made.trials(1.0, 1.0, domain="math"), *made.trials(1.0, 1.0, domain="code"))
+    now = (*made.trials(0.0, 1.0, domain="math"), *made.trials(0.0, 1.0, domain="code"))
+    families = ["twins", None, "twins", None]
+    found = compared(made, then, now, families=families)
+    assert {scope: found["score", scope].n for scope in ("all", "math", "code")} == {"all": 3, "math": 2, "code": 2}
+    baselines = Baselines(quality=made.quality_baseline(of("q4", then, families)))
+    mine = of("q4", now, families)
+    drift = compare(made.result(trials=mine), mine, baselines, made.environment)
+    assert {c.draws for c in drift if (c.metric, c.scope) == ("score", "all")} == {found["score", "all"].n}
+
+
 def test_a_family_counts_once_however_many_cases_it_has(made: Any) -> None:
     then, now = made.trials(*[1.0] * 6), made.trials(0.0, 0.0, 0.0, 0.0, 1.0, 1.0)
     score = compared(made, then, now, families=["f", "f", "f", "f", None, None])["score", "all"]
@@ -74,11 +86,6 @@ def test_a_family_counts_once_however_many_cases_it_has(made: Any) -> None:
     assert score.interval == pytest.approx(net_loss_bounds(1, 0, 3))
     assert (score.lost, score.gained) == (4, 0)
     assert "6 cases in 3 independent groups" in score.sentence
-
-
-def test_families_of_the_same_name_in_two_domains_are_two(made: Any) -> None:
-    trials = [*made.trials(1.0, 1.0), *made.trials(1.0, 1.0, domain="code")]
-    assert compared(made, trials, trials, families=["f"] * 4)["score", "all"].n == 2
 
 
 def test_partial_credit_adds_up_to_cases_and_is_rounded_to_the_cautious_side(made: Any) -> None:

@@ -92,7 +92,7 @@ def test_a_loss_that_may_be_luck_cannot_be_told_and_prints_what_could(made: Any,
     assert "so few changed answers may be luck" in finding.sentence or finding.comparison.drift <= 0.08  # type: ignore[operator]
     assert finding.next_step.startswith("read the flipped answers; ")
     assert "quantdrift plan" in finding.next_step
-    assert "--matrix-update=all" in finding.next_step  # mode changed keeps what no gate calls drifted
+    assert "--matrix-update=changed" in finding.next_step  # mode all would take any speed along
 
 
 @pytest.mark.parametrize(("lost", "gained"), [(4, 0), (5, 0), (7, 1), (6, 2), (8, 1)])
@@ -151,8 +151,37 @@ def test_cases_that_depend_on_the_number_of_threads_cannot_testify(made: Any) ->
     assert finding.comparison.drift == pytest.approx(1 / 19)
     assert finding.verdict is Verdict.INCONCLUSIVE
     assert "5 cases depend on the number of threads and cannot testify" in finding.sentence
-    quiet = compare(made.result(trials=now), now, baselines, made.environment, silent=[t.case for t in now[:6]])
-    assert judge(next(c for c in quiet if c.scope == "math"), DEFAULT_POLICY).verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_fault_that_silences_the_cases_that_it_breaks_is_no_pass(made: Any, lost: bool) -> None:
+    """All other answers are the same, token for token: what was lost in silence counts as lost all the same."""
+    then = made.trials(*[1.0 if lost else 0.0] * 6, *[1.0] * 66)
+    now = [made.trial(t.case, 0.0 if lost else 1.0) for t in then[:6]] + list(then[6:])
+    baselines = Baselines(quality=made.quality_baseline(then))
+    silent = [t.case for t in now[:6]]
+    compared = compare(made.result(trials=now), now, baselines, made.environment, silent=silent)
+    found = {(c.metric, c.scope): judge(c, DEFAULT_POLICY) for c in compared}
+    finding = found["score", "math"]
+    assert not finding.comparison.identical
+    assert finding.comparison.interval is not None
+    bound = net_loss_bounds(6 if lost else 0, 0, 72, confidence=0.9)[1]
+    assert finding.comparison.interval[1] == pytest.approx(bound)
+    assert finding.verdict is (Verdict.INCONCLUSIVE if lost else Verdict.PASS)
+    assert "every answer is the same" not in finding.sentence
+
+
+def test_it_is_told_whether_threads_or_runs_make_a_case_mute(made: Any) -> None:
+    then = made.trials(*[1.0] * 24)
+    now = [made.trial(t.case, 0.0 if index < 3 else 1.0) for index, t in enumerate(then)]
+    baselines = Baselines(quality=made.quality_baseline(then))
+    cases = [t.case for t in now]
+    compared = compare(made.result(trials=now), now, baselines, made.environment, silent=cases[:2], unsteady=cases[1:3])
+    finding = next(judge(c, DEFAULT_POLICY) for c in compared if (c.metric, c.scope) == ("score", "math"))
+    assert finding.comparison.left_out == tuple(cases[:3])
+    assert finding.comparison.unsteady == tuple(cases[1:3])
+    assert "2 cases differ from one run to the next and cannot testify" in finding.sentence
+    assert "1 cases depend on the number of threads and cannot testify" in finding.sentence
 
 
 def test_a_domain_of_which_no_case_can_testify_is_not_taken_for_a_new_one(made: Any) -> None:

@@ -169,6 +169,13 @@ def test_memory_that_was_zero_and_is_not_is_regressed(made: Any) -> None:
     assert judged(made, (0.0,), (0.0,), "kv_cache_bytes").verdict is Verdict.PASS
 
 
+@pytest.mark.parametrize(("mib", "verdict"), [(15, Verdict.PASS), (17, Verdict.REGRESSED)])
+def test_memory_that_was_zero_may_grow_by_the_absolute_tolerance(made: Any, mib: int, verdict: Verdict) -> None:
+    finding = judged(made, (mib * 2.0**20,), (0.0,), "peak_device_bytes")
+    assert finding.verdict is verdict
+    assert "tolerance 16.8 MB" in finding.sentence
+
+
 def test_nothing_stored_is_unbaselined(made: Any) -> None:
     found = compared(made, made.speed("decode_tok_s", OLD), Baselines())
     finding = judge(found, DEFAULT_POLICY)

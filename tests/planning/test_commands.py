@@ -161,3 +161,30 @@ def test_runs_that_cannot_be_read_are_told_and_left_out(project: Path) -> None:
     runs, faults = read_runs(project / ".quantdrift", capture_environment())
     assert runs == []
     assert "run.json: not JSON" in faults[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pyproject.toml", '[tool.pytest.ini_options]\nmatrix_file = "elsewhere/m.toml"\nmatrix_variants = "a"\n'),
+        ("pytest.ini", "[pytest]\nmatrix_file = elsewhere/m.toml\nmatrix_variants = a\n"),
+        ("setup.cfg", "[tool:pytest]\nmatrix_file = elsewhere/m.toml\nmatrix_variants = a\n"),
+    ],
+)
+def test_plan_reads_what_the_pytest_configuration_sets(
+    project: Path, capsys: pytest.CaptureFixture[str], name: str, text: str
+) -> None:
+    (project / "elsewhere").mkdir()
+    (project / "matrix.toml").rename(project / "elsewhere" / "m.toml")
+    (project / "cases").rename(project / "elsewhere" / "cases")
+    (project / name).write_text(text)
+    assert main(["plan", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["variants"] == 1
+    assert main(["plan", "--format", "json", "--variants", "a,b"]) == 0
+    assert json.loads(capsys.readouterr().out)["variants"] == 2
+
+
+def test_a_broken_pytest_configuration_is_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "pyproject.toml").write_text("[tool")
+    assert main(["plan"]) == 2
+    assert "pyproject.toml: cannot be read" in capsys.readouterr().err

@@ -54,6 +54,22 @@ def test_tolerances_are_those_of_each_tier() -> None:
     assert "ttft_s" not in {speed.metric for speed in outlook.speed}
 
 
+def test_scopes_of_another_tolerance_are_told_apart() -> None:
+    policy = {"itl_s": Tolerance(relative=0.10, duet=0.03), "itl_s/long": Tolerance(relative=0.30, duet=0.20)}
+    outlook = make_plan(ground(policy=policy), {})
+    found = {(speed.scopes, speed.tier): speed.tolerance for speed in outlook.speed if speed.metric == "itl_s"}
+    assert found == {
+        (("short",), Tier.DUET): 0.03,
+        (("short",), Tier.STORED): 0.10,
+        (("long",), Tier.DUET): 0.20,
+        (("long",), Tier.STORED): 0.30,
+    }
+    shown = [line.split() for line in render_plan(outlook)]
+    named = {row[0]: row[2] for row in shown if len(row) > 2 and row[1:2] == ["duet"]}
+    assert (named["itl_s/short"], named["itl_s/long"]) == ("3", "20")
+    assert "decode_tok_s" in named, "its scopes share a tolerance"
+
+
 def test_a_quiet_machine_finds_less_than_an_assumed_one() -> None:
     assumed, measured = make_plan(ground(), {}), make_plan(ground(NOISE), {})
     for before, after in zip(assumed.speed, measured.speed, strict=True):

@@ -74,14 +74,26 @@ def test_an_old_side_that_breaks_is_no_fault_of_the_variant(project: ForeignProj
     file = project.root / "library_backend.py"
     file.write_text(file.read_text().replace('assert not IS_OLD or "pydantic" not in sys.modules', "assert not IS_OLD"))
     result = project.run("--matrix-against=old-environment", "--matrix-variants=q4", "-rs")
-    assert result.ret == 0, result.outlines
+    assert result.ret == 3, result.outlines
+    result.stdout.fnmatch_lines(["*nothing was compared with *old-environment*(exit status 3): AssertionError*"])
     run = project.read_run()
     assert run["variants"][0]["failure"] is None
     assert set(verdicts(run, "q4").values()) == {"NOT_MEASURED"}
     result.stdout.fnmatch_lines(["*could not be measured: AssertionError*"])
 
 
+def test_an_old_side_that_loads_our_library_is_not_measured(project: ForeignProject, old: Path) -> None:
+    project.pytester.makepyfile(ours="")
+    write_project(project)
+    file = project.root / "library_backend.py"
+    file.write_text(file.read_text().replace("    def load(", '    requires = ("ours",)\n\n    def load(', 1))
+    result = project.run("--matrix-against=old-environment", "--matrix-variants=q4", "-k", "math")
+    assert result.ret == 3, result.outlines
+    result.stdout.fnmatch_lines(["*nothing was compared with *imports ours from *ours.py, which is not its own*"])
+
+
 @pytest.mark.parametrize(("against", "told"), [
+    ("", "names nothing"),
     ("nowhere", "does not exist"),
     ("cases", "holds neither an environment"),
     ("matrix.toml", "neither a program that can be run"),

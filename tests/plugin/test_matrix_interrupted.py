@@ -101,12 +101,34 @@ def test_a_finished_run_is_taken_up_again_and_written_anew(project: ForeignProje
     assert not (directory / "lock").exists()
 
 
+def test_the_run_that_was_accepted_is_not_held_against_itself(project: ForeignProject) -> None:
+    project.write_matrix({"q4": {}})
+    assert project.accept().ret == 0
+    resumed = project.run("--matrix-resume", "--matrix-only=answers")
+    assert resumed.ret == 0
+    first, second = project.run_directories()
+    resumed.stdout.fnmatch_lines(
+        [f" {first.name} is what the baselines were accepted from, and was not taken up again*"]
+    )
+    assert project.read_run()["id"] == second.name
+
+
+def test_next_steps_name_the_files_that_were_named(project: ForeignProject) -> None:
+    project.write_matrix({"q4": {}})
+    (project.root / "matrix.toml").rename(project.root / "other.toml")
+    project.run("--matrix-file=other.toml", "--matrix-only=answers", "-k", "score and math")
+    steps = {finding["next_step"] for finding in project.read_run()["findings"]}
+    assert all("pytest --model-matrix --matrix-file other.toml --matrix-variants q4" in step for step in steps), steps
+    assert steps
+
+
 def test_each_time_an_undecided_run_is_taken_up_it_gets_more_launches_and_another_look(
     project: ForeignProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("suite.engine.session.needs_more", lambda finding: finding.metric == "decode_tok_s")
     protocol = {"launches": 3, "max_launches": 4, "rounds": 1, "warmup": 0, "retries": 0}
-    project.write_matrix({"q4": {}}, protocol=protocol)
+    undecidable = "policy.decode_tok_s.relative = 0.001"  # sessions differ by more than that
+    project.write_matrix({"q4": {}}, protocol=protocol, more=undecidable)
     assert project.accept().ret == 0
     counts, looks = [], []
     for arguments in ([], ["--matrix-resume"], ["--matrix-resume"]):

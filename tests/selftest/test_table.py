@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.made_corpora import write_all
 
-from suite.cli_selftest import declare_selftest, read_extent, run_selftest
+from suite.cli.selftest import declare_selftest, read_extent, run_selftest
 from suite.errors import QuantdriftError, UsageError
 from suite.selftest import prove as proving
 from suite.selftest.live import KINDS

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from suite.errors import StoreError
+from suite.matrix.tables import KEPT
 from suite.records import BaselineMetric, Provenance, SpeedBaseline
 from suite.store.baselines import BaselineStore, encode
-from suite.store.layout import frozen_file
+from suite.store.layout import FROZEN, frozen_file
 
 FIRST = SpeedBaseline(
     model="smol",
@@ -51,6 +52,31 @@ def test_a_deliberate_new_start_is_frozen_anew(tmp_path: Path) -> None:
     assert frozen_value(store) == 90.0
 
 
+def test_a_new_start_that_says_nothing_new_keeps_the_first_one(tmp_path: Path) -> None:
+    """Accepting all because of one variant's answers must not forget from where the speeds came."""
+    store = BaselineStore(tmp_path)
+    for baseline in (FIRST, slower(90.0)):
+        store.write(baseline)
+    again = dataclasses.replace(
+        slower(90.0), provenance=dataclasses.replace(FIRST.provenance, run="r9"), suspects={"kernel": "6.2"}
+    )
+    file = store.write(again, anew=True)
+    assert frozen_value(store) == 100.0
+    assert '"r9"' in file.read_text()
+
+
+@pytest.mark.parametrize("anew", [False, True])
+def test_an_accepted_new_question_is_frozen_anew(tmp_path: Path, anew: bool) -> None:
+    """Nothing of another identity could ever be held against the old one."""
+    store = BaselineStore(tmp_path)
+    store.write(FIRST)
+    asked = dataclasses.replace(slower(90.0), identity={"machine.cpu": "AMD EPYC", "prompt_format": "raw"})
+    store.write(asked, anew=anew)
+    assert frozen_value(store) == 90.0
+    store.write(dataclasses.replace(asked, metrics=slower(89.0).metrics))
+    assert frozen_value(store) == 90.0
+
+
 def test_what_was_accepted_before_anything_was_frozen_is_kept_to_the_letter_when_it_is_replaced(tmp_path: Path) -> None:
     store = BaselineStore(tmp_path)
     file = store.write(FIRST)
@@ -75,6 +101,10 @@ def test_an_unchanged_refresh_freezes_nothing(tmp_path: Path) -> None:
 def test_a_variant_cannot_be_named_like_a_frozen_baseline(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"'q4\.frozen' must not end in '\.frozen'"):
         BaselineStore(tmp_path).write(dataclasses.replace(FIRST, variant="q4.frozen"))
+
+
+def test_the_matrix_file_and_the_store_agree_on_what_no_variant_may_be_named() -> None:
+    assert KEPT == FROZEN
 
 
 def test_a_damaged_frozen_file_is_named(tmp_path: Path) -> None:

@@ -261,5 +261,6 @@ def test_any_run_survives(
     data: st.DataObject, records_of: Callable[[Any], st.SearchStrategy[Any]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     drawn = data.draw(records_of(Run))
-    run = dataclasses.replace(drawn, variants=tuple(grouped(result) for result in drawn.variants))
+    sides = {"variants": tuple(map(grouped, drawn.variants)), "against": tuple(map(grouped, drawn.against))}
+    run = dataclasses.replace(drawn, **sides)
     assert read_run(write_run(run, tmp_path_factory.mktemp("run"), specs=SPECS)) == run

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from suite.backends.fake import FakeModel, FakeOptions
+import suite
+from suite.backends.fake import Fake, FakeModel, FakeOptions
 from suite.worker import memory, witness
 from suite.worker.messages import Failed, Generate, Generated, Load, Loaded, Measure, Memory
 from suite.worker.serve import Server
@@ -35,6 +36,15 @@ def test_times_are_those_of_the_models_own_clock() -> None:
     answer = generate(serve(reply="abc", prefill_tok_s=100.0, decode_tok_s=10.0), prompt=10, new=8)
     assert answer.prefill_s == pytest.approx(0.1)
     assert answer.token_times_s == pytest.approx([0.2, 0.3, 0.4])
+
+
+def test_a_worker_tells_where_its_libraries_lie(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Fake, "requires", ("pytest", "suite"))
+    answer = Server().answer(Load(backend="fake", weights=None, options={}, prompt_format="chat"))
+    assert isinstance(answer, Loaded)
+    assert answer.libraries["pytest"] == pytest.__file__
+    assert answer.libraries["suite"].startswith(str(Path(suite.__path__[0])))
+    assert {sys.prefix, sys.base_prefix} <= set(answer.prefixes)
 
 
 def test_the_end_token_is_neither_counted_nor_timed() -> None:
