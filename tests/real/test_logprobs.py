@@ -24,7 +24,8 @@ def test_ones_own_answer_weighs_what_it_weighed_when_it_was_generated(launch: La
         assert answer.logprobs is not None
         assert len(answer.logprobs) == len(answer.token_ids) > 4
         live.generate(prompt[:5], 3, stop_at_end=False)  # another state in between changes nothing
-        assert live.weigh(prompt, answer.token_ids) == pytest.approx(answer.logprobs, abs=1e-4)
+        # INT8 rounds its activations: what it makes of a token is not the same to the last digit each time.
+        assert live.weigh(prompt, answer.token_ids) == pytest.approx(answer.logprobs, abs=2e-2)
         assert live.generate(prompt, 24, stop_at_end=True)[0].logprobs is None
         # The likeliest token of a vocabulary of V has at least 1/V; any other one has at most what is left.
         first = math.exp(answer.logprobs[0])
