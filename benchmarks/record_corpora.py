@@ -9,9 +9,7 @@ the regime itself brings along. `sessions` counts sessions of five launches inst
 from __future__ import annotations
 
 import argparse
-import shlex
 import statistics
-import sys
 from pathlib import Path
 from typing import get_args
 
@@ -24,14 +22,19 @@ def main() -> None:
     """Record, and write the corpus after each launch."""
     options = _parse()
     shape = shape_of(options.regime, Shape(pause_s=options.pause))
-    command = shlex.join(["python", *sys.argv])
     file = corpus_file(options.regime, options.out)
     known = file.is_file() and not options.fresh
-    corpus = read_corpus(file) if known else start_corpus(options.regime, shape, command)
+    corpus = read_corpus(file) if known else start_corpus(options.regime, shape, tell_command(options))
     begin = clock.monotonic()
     for grown in extend_corpus(corpus, shape, options.launches):
         write_corpus(grown, options.out)
         print(f"{clock.monotonic() - begin:7.1f} s  {tell(grown)}", flush=True)
+
+
+def tell_command(options: argparse.Namespace) -> str:
+    """What to type for the same again; where the files lie is a matter of each machine, and left out."""
+    pause = f" --pause {options.pause:g}" if options.regime == "sessions" else ""
+    return f"python benchmarks/record_corpora.py --regime {options.regime} --launches {options.launches}{pause}"
 
 
 def tell(corpus: Corpus) -> str:

@@ -7,15 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.real import Launch
+from support.real import ENGINES, GGUF, QUESTION, Launch
 
 from suite.errors import LoadError, VariantError
-
-GGUF: dict[str, Any] = {"backend": "llama_cpp", "make": "Q8_0"}
-FP16: dict[str, Any] = {"backend": "transformers", "options": {"dtype": "float16"}}
-INT8: dict[str, Any] = {"backend": "bitsandbytes", "options": {"quantization": "int8"}}
-ENGINES = [pytest.param(GGUF, id="gguf"), pytest.param(FP16, id="fp16"), pytest.param(INT8, id="int8")]
-QUESTION = "What is the capital of France?"
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -119,3 +119,6 @@ def test_every_regime_has_its_corpus() -> None:
     for name, corpus in corpora.items():
         assert corpus.regime == name
         assert len(corpus.launches) + len(corpus.sessions) >= MIN_LAUNCHES
+        script, *rest = corpus.command.removeprefix("python ").split()
+        assert script == "benchmarks/record_corpora.py"
+        assert not any("/" in word for word in rest), "a path of the machine that it was recorded on"
