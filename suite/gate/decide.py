@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from suite.gate.sessions import doubt
 from suite.metrics.catalog import SPECS
 from suite.records import Aspect, Comparison, Direction, Tier, Tolerance, Verdict
 from suite.stats.intervals import Estimate, p_above, p_below, spend
@@ -16,9 +17,6 @@ PASS_ALPHA = 0.05
 hold is a claim that each of them must earn by itself."""
 GAIN_ALPHA = 0.05
 """The same for IMPROVED, which fails nothing."""
-
-WORST_SESSION_SD = 0.15
-"""Standard deviation of log(value) between sessions of a shared virtual machine in its worst hours (measured: 0.14)."""
 
 _ROUNDING = 1e-9
 """Shares such as 0.52 - 0.44 miss their decimal value by this much at most; not a loss beyond a tolerance of 0.08."""
@@ -123,23 +121,14 @@ def blames_machine(comparison: Comparison, limit: float, level: float) -> bool:
 
 def _weigh(estimate: Estimate, comparison: Comparison, limit: float, level: float) -> Verdict:
     margin = log_limit(comparison, limit)
-    if p_above(_doubted(estimate, comparison), margin) <= level:
+    accusing = doubt(estimate) if comparison.assumed else estimate
+    if p_above(accusing, margin) <= level:
         return Verdict.REGRESSED
     gain = spend(GAIN_ALPHA, comparison.looks)
     if p_below(estimate, -margin) <= gain:
-        surely = p_below(_doubted(estimate, comparison), -margin) <= gain
+        surely = p_below(accusing, -margin) <= gain
         return Verdict.IMPROVED if surely else Verdict.INCONCLUSIVE
     return Verdict.PASS if p_below(estimate, margin) <= spend(PASS_ALPHA, comparison.looks) else Verdict.INCONCLUSIVE
-
-
-def _doubted(estimate: Estimate, comparison: Comparison) -> Estimate:
-    """The estimate as far as it may accuse.
-
-    On a machine that was never calibrated whole sessions may differ by as much as on the worst that were seen.
-    """
-    if not comparison.assumed:
-        return estimate
-    return Estimate(estimate.mean, math.hypot(estimate.se, math.sqrt(2) * WORST_SESSION_SD), estimate.df)
 
 
 def verdict_of_paired(comparison: Comparison, limit: float, level: float) -> Verdict:

@@ -10,10 +10,10 @@ import math
 from dataclasses import dataclass
 
 from suite.gate.decide import PASS_ALPHA
-from suite.gate.sessions import session_spread
+from suite.gate.sessions import doubt, session_spread
 from suite.metrics.catalog import SPECS
 from suite.records import Direction, NoiseFloor, Tier
-from suite.stats.intervals import PAIRED_SD_FLOOR, SESSION_SD, STORED_SD_FLOOR, spend
+from suite.stats.intervals import PAIRED_SD_FLOOR, SESSION_SD, STORED_SD_FLOOR, Estimate, spend, t_quantile
 from suite.stats.power import power
 
 ASSUMED_PAIR_SD = 0.01
@@ -33,6 +33,8 @@ class Spread:
     session_sd: float = 0.0
     session_df: float = math.inf
     measured: bool = False
+    assumed: bool = False
+    """Whether the spread between sessions was never measured, so that a verdict doubts what it accuses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +72,15 @@ class PlannedTest:
 
     def finds(self, effect: float, margin: float) -> float:
         """The chance that a drift of `effect` is called REGRESSED; both in logs."""
-        return self._rejects(effect - margin, spend(self.alpha, self.look))
+        level = spend(self.alpha, self.look)
+        return self._rejects(effect - margin - self._doubt(level), level)
+
+    def _doubt(self, level: float) -> float:
+        """By how much more a drift must be beyond the tolerance where sessions were never measured."""
+        if not self.spread.assumed:
+            return 0.0
+        doubted = doubt(Estimate(0.0, self.error, self.freedom))
+        return t_quantile(1 - level, self.freedom) * (doubted.se - self.error)
 
     def passes(self, margin: float) -> float:
         """The chance that an unchanged variant is called PASS."""
@@ -106,10 +116,17 @@ def spread_of(floor: NoiseFloor | None, tier: Tier) -> Spread:
         pair = floor.launch_sd * math.sqrt(2) if floor.pair_sd is None else floor.pair_sd
         return Spread(tier=tier, launch_sd=max(pair, PAIRED_SD_FLOOR), measured=True)
     if floor is None:
-        return Spread(tier=tier, launch_sd=STORED_SD_FLOOR, session_sd=SESSION_SD)
+        return Spread(tier=tier, launch_sd=STORED_SD_FLOOR, session_sd=SESSION_SD, assumed=True)
     launch_sd = max(floor.launch_sd, PAIRED_SD_FLOOR)
     session_sd, session_df = session_spread(floor, normalised=floor.normaliser != "none")
-    return Spread(tier=tier, launch_sd=launch_sd, session_sd=session_sd, session_df=session_df, measured=True)
+    return Spread(
+        tier=tier,
+        launch_sd=launch_sd,
+        session_sd=session_sd,
+        session_df=session_df,
+        measured=True,
+        assumed=floor.session_df < 1,
+    )
 
 
 def to_log(metric: str, share: float) -> float:

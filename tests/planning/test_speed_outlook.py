@@ -8,7 +8,8 @@ import math
 import numpy
 import pytest
 
-from suite.gate.sessions import session_spread
+from suite.gate.decide import verdict_of_speed
+from suite.gate.sessions import WORST_SESSION_SD, session_spread
 from suite.planning.speed import (
     ASSUMED_PAIR_SD,
     PlannedTest,
@@ -19,7 +20,7 @@ from suite.planning.speed import (
     to_log,
     to_share,
 )
-from suite.records import NoiseFloor, Tier
+from suite.records import Aspect, Comparison, NoiseFloor, Tier, Verdict
 from suite.stats.intervals import (
     PAIRED_SD_FLOOR,
     SESSION_SD,
@@ -97,7 +98,9 @@ def test_one_launch_finds_nothing() -> None:
 
 def test_spreads_are_floored_as_in_a_verdict_and_assumed_where_nothing_was_measured() -> None:
     assert spread_of(None, Tier.DUET) == Spread(tier=Tier.DUET, launch_sd=ASSUMED_PAIR_SD)
-    assert spread_of(None, Tier.STORED) == Spread(tier=Tier.STORED, launch_sd=STORED_SD_FLOOR, session_sd=SESSION_SD)
+    assert spread_of(None, Tier.STORED) == Spread(
+        tier=Tier.STORED, launch_sd=STORED_SD_FLOOR, session_sd=SESSION_SD, assumed=True
+    )
     quiet = NoiseFloor(slice_sd=0, launch_sd=0, launch_df=4, session_sd=0.01, session_df=2, pair_sd=0.0, pair_df=4)
     assert spread_of(quiet, Tier.DUET).launch_sd == PAIRED_SD_FLOOR
     assert spread_of(quiet, Tier.STORED).launch_sd == PAIRED_SD_FLOOR
@@ -141,3 +144,22 @@ def test_the_smallest_tolerance_is_one_that_unchanged_variants_pass() -> None:
     assert test.passes(math.log1p(tolerance)) >= 0.95
     assert smallest_tolerance(test, "itl_s", grid=(0.001,)) is None
     assert smallest_tolerance(test, "itl_s", grid=(tolerance, 0.5), excess=0.3) == 0.5, "1.5 points more are not found"
+
+
+def test_the_plan_knows_that_an_uncalibrated_machine_accuses_only_of_what_no_session_could_do() -> None:
+    """What `finds` promises is what the gate does, by a seeded simulation of both."""
+    spread = spread_of(None, Tier.STORED)
+    test = PlannedTest(spread=spread, launches=5, stored=5, look=1, alpha=0.01)
+    margin = to_log("itl_s", 0.15)
+    effect = test.detectable(margin, 0.80)
+    assert effect is not None
+    assert effect > 3 * WORST_SESSION_SD  # with the usual spread taken as known it would be a third of that
+    drawn = numpy.random.default_rng(3).normal(effect, test.error, 2000)
+    called = 0
+    for mean in drawn:
+        comparison = Comparison(
+            variant="q4", metric="itl_s", scope="short", aspect=Aspect.SPEED, tier=Tier.STORED, observed=2.0, baseline=1.0,
+            drift=1.0, log_drift=float(mean), log_se=test.error, log_df=test.freedom, assumed=True,
+        )  # fmt: skip
+        called += verdict_of_speed(comparison, 0.15, 0.01 / 2) is Verdict.REGRESSED
+    assert called / len(drawn) == pytest.approx(0.80, abs=0.03)
