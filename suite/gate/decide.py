@@ -10,7 +10,7 @@ import math
 from suite.gate.sessions import doubt
 from suite.metrics.catalog import SPECS
 from suite.records import Aspect, Comparison, Direction, Tier, Tolerance, Verdict
-from suite.stats.intervals import Estimate, p_above, p_below, spend
+from suite.stats.intervals import Estimate, p_above, p_below, spend, spend_late
 
 PASS_ALPHA = 0.05
 """Chance that a check says PASS although the drift is beyond its tolerance. Not divided among the checks: that all of them
@@ -62,10 +62,10 @@ def is_estimated(comparison: Comparison) -> bool:
 
 
 def looks_factor(comparison: Comparison) -> float:
-    """By which a level is divided, since speed may be judged again with more launches. Answers are judged once: a rerun
-    gives the same ones.
+    """By which the level of an accusation is divided, since speed may be judged again with more launches. Answers are judged
+    once: a rerun gives the same ones.
     """
-    return 1 / spend(1.0, comparison.looks) if comparison.aspect is Aspect.SPEED else 1.0
+    return 1 / spend_late(1.0, comparison.looks) if comparison.aspect is Aspect.SPEED else 1.0
 
 
 def find_settled(comparison: Comparison) -> Verdict | None:

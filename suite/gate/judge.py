@@ -14,7 +14,7 @@ from suite.gate.sensitivity import find_smallest
 from suite.gate.wording import sentence
 from suite.records import Aspect, Comparison, Finding, Gate, Tier, Tolerance, Verdict
 from suite.stats.binomial import net_loss_bounds
-from suite.stats.intervals import Estimate, spend, t_quantile
+from suite.stats.intervals import Estimate, spend, spend_late, t_quantile
 
 COMMAND = "pytest --model-matrix"
 MOST_LAUNCHES = 50
@@ -84,10 +84,12 @@ def needs_more(finding: Finding) -> bool:
 
 
 def _deviations(finding: Finding, estimate: Estimate, limit: float) -> float:
-    """How many standard errors away from the tolerance the next look needs: each may spend half of what the last one could."""
+    """How many standard errors away from the tolerance the next look needs, which has a part of the level of its own."""
     comparison = finding.comparison
     beyond = estimate.mean > log_limit(comparison, limit)
-    level = (finding.p_needed or PASS_ALPHA) / 2 if beyond else spend(PASS_ALPHA, comparison.looks + 1)
+    looks = comparison.looks
+    part = spend_late(1.0, looks + 1) / spend_late(1.0, looks)
+    level = (finding.p_needed or PASS_ALPHA) * part if beyond else spend(PASS_ALPHA, looks + 1)
     return t_quantile(1 - level, estimate.df)
 
 
@@ -160,13 +162,25 @@ def _settle(finding: Finding, tolerance: Tolerance, again: str) -> str:
             f"measure again when the machine is as fast as it was, or side by side: {again} --matrix-against OLD-PYTHON"
         )
     launches = _launches_needed(finding, limit)
-    if launches is None:
+    return (
+        _settle_spread(comparison, again)
+        if launches is None
+        else f"about {launches} more launches would settle it: {more}"
+    )
+
+
+def _settle_spread(comparison: Comparison, again: str) -> str:
+    """What is left to do where no number of launches helps."""
+    if comparison.tier is Tier.DUET:
         return (
-            "more launches cannot settle it, for whole sessions differ by more than this: measure old and new side by side: "
-            f"{again} --matrix-against OLD-PYTHON; or find out how much they differ, and widen the tolerance: "
-            "quantdrift calibrate"
+            f"not even {MOST_LAUNCHES} more launches would settle it, for the launches themselves differ by more than this: "
+            "find out what disturbs them (quantdrift plan says what they can see), or widen the tolerance side by side, duet"
         )
-    return f"about {launches} more launches would settle it: {more}"
+    return (
+        "more launches cannot settle it, for whole sessions differ by more than this: measure old and new side by side: "
+        f"{again} --matrix-against OLD-PYTHON; or find out how much they differ, and widen the tolerance: "
+        "quantdrift calibrate"
+    )
 
 
 def _settle_answers(comparison: Comparison, tolerance: Tolerance, again: str) -> str:

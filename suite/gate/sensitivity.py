@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from suite.gate.decide import PASS_ALPHA, estimate_of, flip_counts, limit_of, log_limit, looks_factor
+from suite.gate.decide import PASS_ALPHA, estimate_of, flip_counts, limit_of, log_limit
 from suite.metrics.catalog import SPECS
 from suite.records import Aspect, Comparison, Direction, Tolerance
 from suite.stats.binomial import net_loss_bounds, smallest_significant_loss
-from suite.stats.intervals import t_quantile
+from suite.stats.intervals import spend, t_quantile
 
 
 def find_smallest(comparison: Comparison, tolerance: Tolerance, level: float) -> float | None:
@@ -35,7 +35,8 @@ def can_pass(comparison: Comparison, limit: float) -> bool:
     """Whether these data could have passed had nothing changed: with an estimate of 0, or not one answer flipped."""
     estimate = estimate_of(comparison)
     if estimate is not None:
-        noise = -t_quantile(PASS_ALPHA / looks_factor(comparison), estimate.df) * estimate.se
+        level = spend(PASS_ALPHA, comparison.looks) if comparison.aspect is Aspect.SPEED else PASS_ALPHA
+        noise = -t_quantile(level, estimate.df) * estimate.se
         return noise <= log_limit(comparison, limit)
     draws, _ = count_draws(comparison)
     if comparison.p_value is None or not draws:

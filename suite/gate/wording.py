@@ -104,8 +104,10 @@ def _change(comparison: Comparison) -> str:
     if comparison.drift == 0:
         return f"is unchanged at {new}"
     falls = (comparison.drift > 0) is (SPECS[comparison.metric].direction is Direction.HIGHER)
-    amount = format_amount(comparison, abs(comparison.drift))
-    return f"{'fell' if falls else 'rose'} by {amount}, {old} → {new}"
+    moved = f"{'fell' if falls else 'rose'} by {format_amount(comparison, abs(comparison.drift))}"
+    if comparison.tier is Tier.DUET and is_estimated(comparison) and comparison.aspect is Aspect.SPEED:
+        return f"{moved}, slice beside slice (medians of all: {old} → {new})"  # the two need not agree
+    return f"{moved}, {old} → {new}"
 
 
 def _evidence(comparison: Comparison) -> str:

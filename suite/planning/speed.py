@@ -13,7 +13,7 @@ from suite.gate.decide import PASS_ALPHA
 from suite.gate.sessions import doubt, session_spread
 from suite.metrics.catalog import SPECS
 from suite.records import Direction, NoiseFloor, Tier
-from suite.stats.intervals import PAIRED_SD_FLOOR, SESSION_SD, STORED_SD_FLOOR, Estimate, spend, t_quantile
+from suite.stats.intervals import PAIRED_SD_FLOOR, SESSION_SD, STORED_SD_FLOOR, Estimate, spend, spend_late, t_quantile
 from suite.stats.power import power
 
 ASSUMED_PAIR_SD = 0.01
@@ -72,7 +72,7 @@ class PlannedTest:
 
     def finds(self, effect: float, margin: float) -> float:
         """The chance that a drift of `effect` is called REGRESSED; both in logs."""
-        level = spend(self.alpha, self.look)
+        level = spend_late(self.alpha, self.look)
         return self._rejects(effect - margin - self._doubt(level), level)
 
     def _doubt(self, level: float) -> float:

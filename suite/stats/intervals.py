@@ -100,3 +100,13 @@ def spend(alpha: float, look: int) -> float:
     if look < 1:
         raise ValueError(f"looks are counted from 1: {look}")
     return float(alpha / 2**look)
+
+
+def spend_late(alpha: float, look: int) -> float:
+    """The part of `alpha` that look number `look` may spend where a second look is to decide: 1/4, 1/2, 1/8, 1/16 …
+
+    Most is kept for the look that has all the launches, after O'Brien and Fleming ("A multiple testing procedure for
+    clinical trials", Biometrics 35, 1979): what is changed is found more often there, and all looks together spend less than
+    `alpha` still.
+    """
+    return float(alpha / 2) if look == 2 else spend(alpha / 2 if look == 1 else alpha, look)

@@ -125,8 +125,8 @@ def test_a_yardstick_is_no_witness_within_what_calibration_saw_of_the_sessions(
 
 def test_a_yardstick_that_moved_less_than_sessions_do_keeps_a_regression(made: Any) -> None:
     noise = made.noise("itl_s", session_sd=0.012)
-    assert verdict(compared(made, 1.17, noise, machine=0.97)) is Verdict.REGRESSED
-    assert verdict(compared(made, 1.17, noise, machine=0.90)) is Verdict.INCONCLUSIVE
+    assert verdict(compared(made, 1.18, noise, machine=0.97)) is Verdict.REGRESSED
+    assert verdict(compared(made, 1.18, noise, machine=0.90)) is Verdict.INCONCLUSIVE
 
 
 def test_more_launches_are_asked_for_only_where_sessions_do_not_stand_in_the_way(made: Any) -> None:

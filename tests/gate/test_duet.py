@@ -103,7 +103,7 @@ def test_scenarios_and_launches_that_only_one_side_has_are_no_pairs(made: Any) -
 
 @pytest.mark.parametrize(
     ("factor", "verdict"),
-    [(1.0, Verdict.PASS), (1.02, Verdict.PASS), (1.03, Verdict.INCONCLUSIVE), (1.05, Verdict.REGRESSED),
+    [(1.0, Verdict.PASS), (1.02, Verdict.PASS), (1.03, Verdict.INCONCLUSIVE), (1.06, Verdict.REGRESSED),
      (0.9, Verdict.IMPROVED)],
 )  # fmt: skip
 def test_three_percent_is_the_tolerance_side_by_side(made: Any, factor: float, verdict: Verdict) -> None:
@@ -287,3 +287,16 @@ def test_the_drift_that_is_told_is_that_of_the_pairs(made: Any) -> None:
     assert found.interval[0] < found.drift < found.interval[1]
     assert found.log_drift is not None
     assert found.drift == pytest.approx(math.expm1(found.log_drift))
+
+
+def test_the_words_tell_the_pairs_from_the_medians_of_all(made: Any) -> None:
+    assert "slice beside slice (medians of all: " in judged(made, 1.2)["itl_s"].sentence
+
+
+def test_side_by_side_nothing_is_blamed_on_sessions_nor_is_a_duet_advised(made: Any) -> None:
+    found = judged(made, 1.0)["itl_s"].comparison
+    wild = dataclasses.replace(found, log_drift=math.log(1.03) - 1e-4, log_se=0.2, log_df=2)
+    finding = judge(wild, DEFAULT_POLICY)
+    assert finding.verdict is Verdict.INCONCLUSIVE
+    assert "the launches themselves differ" in finding.next_step
+    assert "--matrix-against" not in finding.next_step

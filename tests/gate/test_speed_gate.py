@@ -284,7 +284,7 @@ def test_a_drift_is_decided_by_one_sided_tests_on_logs_at_their_levels(made: Any
         assert estimate is not None
         assert estimate.mean == pytest.approx(math.log(now[0] / 0.01))
         assert finding.p_value == pytest.approx(p_above(estimate, math.log1p(0.10)))
-        assert finding.p_needed == pytest.approx(0.025)
+        assert finding.p_needed == pytest.approx(0.05 / 4)
         assert finding.verdict is verdict
         assert finding.p_value is not None
         assert (finding.p_value <= 0.025) is (verdict is Verdict.REGRESSED)

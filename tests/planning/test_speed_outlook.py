@@ -29,6 +29,7 @@ from suite.stats.intervals import (
     p_below,
     paired_mean,
     spend,
+    spend_late,
     stored_difference,
 )
 
@@ -55,7 +56,7 @@ def simulate(test: PlannedTest, effect: float, margin: float) -> tuple[float, fl
             )
         assert changed is not None
         assert same is not None
-        found += p_above(changed, margin) <= spend(test.alpha, test.look)
+        found += p_above(changed, margin) <= spend_late(test.alpha, test.look)
         passed += p_below(same, margin) <= spend(0.05, test.look)
     return found / 2000, passed / 2000
 
@@ -161,5 +162,5 @@ def test_the_plan_knows_that_an_uncalibrated_machine_accuses_only_of_what_no_ses
             variant="q4", metric="itl_s", scope="short", aspect=Aspect.SPEED, tier=Tier.STORED, observed=2.0, baseline=1.0,
             drift=1.0, log_drift=float(mean), log_se=test.error, log_df=test.freedom, assumed=True,
         )  # fmt: skip
-        called += verdict_of_speed(comparison, 0.15, 0.01 / 2) is Verdict.REGRESSED
+        called += verdict_of_speed(comparison, 0.15, 0.01 / 4) is Verdict.REGRESSED
     assert called / len(drawn) == pytest.approx(0.80, abs=0.03)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy
 import pytest
@@ -19,6 +20,7 @@ from suite.stats.intervals import (
     p_below,
     paired_mean,
     spend,
+    spend_late,
     stored_difference,
 )
 
@@ -120,12 +122,22 @@ def test_all_looks_together_spend_less_than_the_level() -> None:
         spend(0.05, 0)
 
 
-def test_looking_again_and_again_at_growing_data_keeps_false_alarms_within_the_level() -> None:
+def test_most_of_an_accusation_is_kept_for_the_second_look_and_all_looks_together_spend_less_than_the_level() -> None:
+    spent = [spend_late(0.04, look) for look in range(1, 60)]
+    assert spent[:4] == [0.01, 0.02, 0.005, 0.0025]
+    assert sum(spent[:30]) < 0.04
+    assert sum(spent) == pytest.approx(0.04)
+    with pytest.raises(ValueError, match="counted from 1"):
+        spend_late(0.05, 0)
+
+
+@pytest.mark.parametrize("spending", [spend, spend_late])
+def test_looking_again_and_again_at_growing_data_keeps_false_alarms_within_the_level(spending: Any) -> None:
     generator = numpy.random.default_rng(12)
     wrong = 0
     for row in generator.normal(0, 0.01, (1000, 30)).tolist():
         looks = enumerate((5, 10, 15, 20, 25, 30), start=1)
         wrong += any(
-            (e := paired_mean(row[:n])) is not None and p_above(e, 0.0) <= spend(0.05, look) for look, n in looks
+            (e := paired_mean(row[:n])) is not None and p_above(e, 0.0) <= spending(0.05, look) for look, n in looks
         )
     assert 0.01 < wrong / 1000 < 0.06
