@@ -10,9 +10,14 @@ from suite.errors import StoreError
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace `path` by `text` (UTF-8, no newline translation), creating its directory.
+    """Replace `path` by `text` (UTF-8, no newline translation): see `write_bytes`."""
+    write_bytes(path, text.encode("utf-8"))
 
-    The text goes to a temporary file beside it, is forced to the disk, and takes the name in one step: a full disk, a
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Replace the content of `path` by `data`, creating its directory.
+
+    They go to a temporary file beside it, is forced to the disk, and takes the name in one step: a full disk, a
     kill or a power cut leaves the old file or the new one. A symbolic link stays a link; its target is replaced.
 
     Raises StoreError naming the file and the system's reason; the old file is then untouched.
@@ -21,7 +26,7 @@ def write_text(path: Path, text: str) -> None:
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        _write_synced(temporary, text.encode("utf-8"))
+        _write_synced(temporary, data)
         temporary.replace(target)
         sync_directory(target.parent)
     except OSError as error:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from suite.errors import UsageError
 
-Phase = Literal["answers", "speed"]
+Phase = Literal["fidelity", "answers", "speed"]
 UpdateMode = Literal["new", "changed", "all"]
 
 COMMAND = "pytest --model-matrix"
@@ -49,7 +49,9 @@ OPTIONS: tuple[Option, ...] = (
            "and compare with that instead of the baseline", metavar="PYTHON|DIR|FILE", again=True),
     Option(flag="--matrix-quick", help="for pull requests: three launches, the first scenario only; sees less", switch=True,
            again=True),
-    Option(flag="--matrix-only", help="run only this part of the work", choices=("answers", "speed")),
+    Option(flag="--matrix-cached", help="take the answers of unchanged variants from earlier runs, but for a sample that is "
+           "computed again as a control; speed is always measured", switch=True),
+    Option(flag="--matrix-only", help="run only this part of the work", choices=("fidelity", "answers", "speed")),
     Option(flag="--matrix-update", help="accept what was measured as baselines: those that are missing, those that "
            "changed, or all", choices=("new", "changed", "all")),
     Option(flag="--matrix-reason", help="why the baselines are accepted; stored with them", metavar="TEXT"),
@@ -85,6 +87,8 @@ class Settings:
     against: Path | None = None
     """Absolute; links are not followed, since the interpreter of a virtual environment is one."""
     quick: bool = False
+    cached: bool = False
+    """Whether answers of unchanged variants may be taken from earlier runs."""
     command: str = COMMAND
     """How to ask the same question of the same files again: what a next step begins with."""
 
@@ -111,6 +115,11 @@ def read_settings(
     _check_update(update, reason, environment)
     if update and value("matrix_quick"):
         raise UsageError("a quick run sees too little to be accepted; leave out --matrix-quick, or --matrix-update")
+    if update and value("matrix_cached"):
+        raise UsageError(
+            "a baseline rests on what was computed for it, not on answers of earlier runs; leave out --matrix-cached "
+            "(-o matrix_cached=false where the ini file asks for it), or --matrix-update"
+        )
     against = value("matrix_against")
     if (typed or value)("matrix_against") == "":
         raise UsageError("--matrix-against= names nothing; name a Python, an environment or weights, or leave it out")
@@ -136,6 +145,7 @@ def read_settings(
         resume=bool(value("matrix_resume")),
         against=(root / Path(against).expanduser()).absolute() if against else None,
         quick=bool(value("matrix_quick")),
+        cached=bool(value("matrix_cached")),
         command=command_of(typed or value),
     )
 

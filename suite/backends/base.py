@@ -141,6 +141,34 @@ class Weighing(Protocol):
         ...
 
 
+@runtime_checkable
+class Forcing(Protocol):
+    """What a `LoadedModel` may be able to do besides: be forced through an answer that is not its own (teacher forcing).
+
+    A model without this member is measured in everything else, and its fidelity is "not measured".
+    """
+
+    def force(self, prompt: Sequence[int], answer: Sequence[int], *, batched: bool) -> Iterator[Any]:
+        """The logits, float32 of shape (vocabulary,), before each token of `answer`, one array after another.
+
+        An array is valid until the next one is asked for, so that memory does not grow with the length. The prompt is
+        evaluated as `stream` does; then ``answer[:-1]`` in batches, as a prompt would be (`batched`), or token by token, as
+        it is when it is generated. What is left of the same prompt from the last `stream` or `force` may be used again where
+        that changes no logit. Raises ValueError if prompt and answer do not fit the context.
+        """
+        ...
+
+
+MOST_ROWS = 64
+"""Positions whose logits `Forcing.force` lets a library hold at once: memory is bounded by it, whatever the context."""
+
+
+def cut_answer(length: int, most: int = MOST_ROWS) -> Iterator[slice]:
+    """Slices of ``answer[:-1]`` for an answer of `length` tokens, in batches of at most `most`."""
+    for start in range(0, length - 1, most):
+        yield slice(start, min(start + most, length - 1))
+
+
 class Backend(Protocol):
     """A way of running models."""
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import random
 import signal
 import sys
 import time
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +22,8 @@ from typing import Any, ClassVar, Literal
 
 from suite.backends.base import LAUNCH_VARIABLE, Message, Prefilled, check_room
 from suite.errors import LoadError, UsageError
+
+VOCABULARY = 256
 
 Fault = Literal["", "load", "exit", "kill", "abort", "hang", "raise", "stdout", "cached", "flood"]
 
@@ -43,6 +47,12 @@ class FakeOptions:
     seed: int = 0
     logprob: float = -0.1
     """Log-probability of every token, in whatever answer."""
+    noise: float = 0.0
+    """Standard deviation of what is added to every logit; with another `seed` it is other noise."""
+    path_noise: float = 0.0
+    """The same, on the decode path alone: what batched evaluation does not see."""
+    broken_at: int | None = None
+    """Position in every answer whose logits are no numbers."""
     kv_bytes_per_token: int = 1024
     shift_ids_from: int | None = None
     """From this position on, rendered token ids differ from those of an honest tokenizer."""
@@ -120,6 +130,31 @@ class FakeModel:
         check_room(len(prompt), len(answer), self.context_tokens)
         return [self._options.logprob] * len(answer)
 
+    def force(self, prompt: Sequence[int], answer: Sequence[int], *, batched: bool) -> Iterator[list[float]]:
+        """See `Forcing.force`: logits over the bytes, under which each token of the scripted answer has `logprob`."""
+        check_room(len(prompt), len(answer), self.context_tokens)
+        said = bytes(token % 256 for token in prompt)
+        scripted = self._answer(said.decode(errors="replace"))
+        for position in range(len(answer)):
+            if position == self._options.broken_at:
+                yield [math.nan] * VOCABULARY
+                continue
+            token = scripted[position] if position < len(scripted) else 0
+            logits = self._logits(f"{zlib.crc32(said)}/{position}", token)
+            for salt, spread in (("", self._options.noise), ("decode", 0.0 if batched else self._options.path_noise)):
+                logits = _add_noise(logits, f"{self._options.seed}/{salt}/{zlib.crc32(said)}/{position}", spread)
+            yield logits
+
+    def _logits(self, place: str, token: int) -> list[float]:
+        """Others share what `token` leaves, unequally, and always in the same way at the same place."""
+        chosen = random.Random(place)
+        logits = [chosen.gauss(0, 2) for _ in range(VOCABULARY)]
+        logits[token] = -math.inf
+        rest = math.log(math.fsum(map(math.exp, logits)))
+        share = math.exp(self._options.logprob)
+        logits[token] = rest + (math.log(share / (1 - share)) if share < 1 else 50.0)
+        return logits
+
     def _answer(self, prompt: str) -> list[int]:
         for piece, reply in self._options.replies.items():
             if piece in prompt:
@@ -160,6 +195,13 @@ class FakeModel:
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+def _add_noise(logits: list[float], place: str, spread: float) -> list[float]:
+    if not spread:
+        return logits
+    luck = random.Random(place)
+    return [logit + luck.gauss(0, spread) for logit in logits]
 
 
 class Fake:

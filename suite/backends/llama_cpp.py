@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, Literal
 
-from suite.backends.base import Message, Prefilled, check_room, frozen_strftime
+from suite.backends.base import MOST_ROWS, Message, Prefilled, check_room, cut_answer, frozen_strftime
 from suite.clock import monotonic
 from suite.errors import LoadError
 
@@ -70,6 +70,8 @@ class LlamaCppModel:
         self.context_tokens = int(self._lib.llama_n_ctx(self._ctx))
         self.keep_logprobs = False
         self.logprobs: list[float] = []
+        self._kept: tuple[tuple[int, ...], Any] | None = None
+        """The prompt that the KV cache begins with, and the logits that followed it; kept only while nothing is timed."""
         self.facts = self._read_facts()
 
     def _open(self, weights: Path, options: LlamaCppOptions) -> Any:
@@ -204,13 +206,55 @@ class LlamaCppModel:
             found.append(self._logprob(token))
         return found
 
+    def force(self, prompt: Sequence[int], answer: Sequence[int], *, batched: bool) -> Iterator[Any]:
+        """See `Forcing.force`."""
+        check_room(len(prompt), len(answer), self.context_tokens)
+        yield self._return_to(prompt)
+        if batched:
+            for piece in cut_answer(len(answer), min(MOST_ROWS, self._n_batch)):
+                yield from self._evaluate_all(answer[piece], at=len(prompt) + piece.start)
+        else:
+            for token in answer[:-1]:
+                self._evaluate([token])
+                yield self._logits()
+
+    def _return_to(self, prompt: Sequence[int]) -> Any:
+        """The state and the logits right after the prompt: what is there of it already, or else evaluated anew."""
+        ids = tuple(prompt)
+        if self._kept is None or self._kept[0] != ids:
+            self._prefill(prompt)
+            self._kept = ids, self._logits().copy()
+        elif not self._lib.llama_memory_seq_rm(self._memory, 0, len(ids), -1):
+            self._kept = None  # a state that cannot be rolled back, as recurrent models have
+            return self._return_to(prompt)
+        return self._kept[1]
+
+    def _evaluate_all(self, ids: Sequence[int], *, at: int) -> Iterator[Any]:
+        """Evaluate tokens in one batch from position `at` on, and the logits after each of them: views."""
+        lib, batch = self._lib, self._lib.llama_batch_init(len(ids), 0, 1)
+        try:
+            batch.n_tokens = len(ids)
+            for index, token in enumerate(ids):
+                batch.token[index], batch.pos[index] = token, at + index
+                batch.n_seq_id[index], batch.seq_id[index][0], batch.logits[index] = 1, 0, 1
+            status = lib.llama_decode(self._ctx, batch)
+        finally:
+            lib.llama_batch_free(batch)
+        if status != 0:
+            raise RuntimeError(f"llama_decode returned {status} for a batch of {len(ids)} tokens with logits")
+        for index in range(len(ids)):
+            yield self._as_array(lib.llama_get_logits_ith(self._ctx, index), shape=(self._n_vocab,))
+
     def _prefill(self, prompt: Sequence[int]) -> None:
         """Clear all state, evaluate the prompt and wait for it."""
+        self._kept = None
         self._lib.llama_memory_clear(self._memory, True)
         self._lib.llama_perf_context_reset(self._ctx)
         for chunk in _chunks(prompt, self._n_batch):
             self._evaluate(chunk)
         self._lib.llama_synchronize(self._ctx)
+        if self.keep_logprobs:
+            self._kept = tuple(prompt), self._logits().copy()
 
     def _evaluate(self, chunk: Sequence[int]) -> None:
         tokens = (self._lib.llama_token * len(chunk))(*chunk)  # llama_batch_get_one keeps a pointer to it

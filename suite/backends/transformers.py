@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from suite.backends.base import Message, Prefilled, check_room, frozen_strftime
+from suite.backends.base import Message, Prefilled, check_room, cut_answer, frozen_strftime
 from suite.clock import monotonic
 from suite.errors import LoadError, Unavailable
 
@@ -43,6 +43,8 @@ class TransformersModel:
         self._tokenizer = tokenizer
         self._prompt_format = prompt_format
         self._cache: Any = None
+        self._kept: tuple[tuple[int, ...], Any] | None = None
+        """The prompt that the cache begins with, and the logits that followed it."""
         self._ends = _end_tokens(model, tokenizer)
         self.threads = torch.get_num_threads()
         self.context_tokens = int(getattr(model.config, "max_position_embeddings", 2**31 - 1))
@@ -125,6 +127,33 @@ class TransformersModel:
             found.append(self._logprob(logits, token))
         return found
 
+    def force(self, prompt: Sequence[int], answer: Sequence[int], *, batched: bool) -> Iterator[Any]:
+        """See `Forcing.force`."""
+        check_room(len(prompt), len(answer), self.context_tokens)
+        yield _to_row(self._return_to(prompt))
+        pieces = cut_answer(len(answer)) if batched else (slice(at, at + 1) for at in range(len(answer) - 1))
+        for piece in pieces:
+            for logits in self._evaluate(list(answer[piece])):
+                yield _to_row(logits)
+
+    def _return_to(self, prompt: Sequence[int]) -> Any:
+        """The cache and the logits right after the prompt: what is there of it already, or else evaluated anew."""
+        ids = tuple(prompt)
+        if self._kept is None or self._kept[0] != ids or not self._roll_back(len(ids)):
+            logits = self._prefill(prompt)
+            self._kept = ids, logits
+        return self._kept[1]
+
+    def _roll_back(self, length: int) -> bool:
+        """Whether the cache could be cut to its first `length` tokens; one of a sliding window may not."""
+        surplus = int(self._cache.get_seq_length()) - length
+        try:
+            if surplus:
+                self._cache.crop(-surplus)
+        except (RuntimeError, ValueError):
+            return False
+        return int(self._cache.get_seq_length()) == length
+
     def _logprob(self, logits: Any, token: int) -> float:
         """Log-probability of `token`, in single precision whatever the model computes in."""
         return float(self._torch.log_softmax(logits.float(), dim=-1)[token])
@@ -133,17 +162,24 @@ class TransformersModel:
         """Clear all state and evaluate the prompt; logits of its last position."""
         from transformers import DynamicCache
 
+        self._kept = None
         self._cache = DynamicCache(config=self._model.config)
         logits = self._step(list(prompt))
         self._synchronize()
+        if self.keep_logprobs:
+            self._kept = tuple(prompt), logits
         return logits
 
     def _step(self, ids: list[int]) -> Any:
         """Logits of the last position after `ids` have been evaluated on top of the cache."""
+        return self._evaluate(ids, keep=1)[-1]
+
+    def _evaluate(self, ids: list[int], *, keep: int = 0) -> Any:
+        """Logits after each of `ids` (or the last `keep` of them), evaluated at once on top of the cache."""
         torch = self._torch
         with torch.inference_mode():
             inputs = torch.tensor([ids], device=self._model.device)
-            return self._forward(inputs, cache=self._cache, use_cache=True, logits_to_keep=1).logits[0, -1]
+            return self._forward(inputs, cache=self._cache, use_cache=True, logits_to_keep=keep).logits[0]
 
     def _synchronize(self) -> None:
         if self._model.device.type == "cuda":
@@ -163,6 +199,11 @@ class TransformersModel:
     def close(self) -> None:
         """Drop the references; the end of the process frees the memory."""
         self._cache = self._model = self._forward = None
+
+
+def _to_row(logits: Any) -> Any:
+    """Logits as an array on the host, float32 whatever the model computes in."""
+    return logits.float().cpu().numpy()
 
 
 def load_model(weights: Path | None, options: Any, prompt_format: str, quantization: Any = None) -> TransformersModel:

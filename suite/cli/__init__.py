@@ -15,6 +15,7 @@ from importlib import metadata
 from pathlib import Path
 
 from suite.cli.calibrate import declare_calibrate, run_calibrate
+from suite.cli.explain import declare_explain, show_explanation
 from suite.cli.plan import declare_plan, show_plan
 from suite.cli.report import declare_report, find_run, show_report
 from suite.cli.selftest import declare_selftest, run_selftest
@@ -50,6 +51,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 COMMANDS = {
     "report": Command(summary="show a stored run again", declare=declare_report, execute=show_report),
+    "explain": Command(
+        summary="what a variant answers otherwise than the reference, down to the token, and why",
+        declare=declare_explain,
+        execute=show_explanation,
+    ),
     "plan": Command(
         summary="what the cases, launches and noise at hand can find, and what more would cost",
         declare=declare_plan,

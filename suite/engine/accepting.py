@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
+import suite
 from suite import clock
 from suite.engine.opening import Question
 from suite.gate.accept import Request, accept
-from suite.records import Run
+from suite.gate.accept_trace import accept_trace
+from suite.records import Aspect, Run, Trace, Traced
 from suite.store.baselines import BaselineStore
+from suite.store.traces import write_trace
 
 
-def accept_baselines(run: Run, question: Question) -> tuple[bool, tuple[str, ...]]:
-    """Write what the update mode accepts. Returns whether anything was refused, and what to say about it.
+def accept_baselines(run: Run, question: Question, traced: Sequence[Traced] = ()) -> tuple[bool, tuple[str, ...]]:
+    """Write what the update mode accepts, the reference trace among it, of which this run wrote down `traced`.
 
-    Raises StoreError when a file cannot be written; the old ones are intact then.
+    Returns whether anything was refused, and what to say about it. Raises StoreError when a file cannot be written; the old
+    ones are intact then.
     """
     settings, plan = question.settings, question.plan
     if settings.update is None or settings.reason is None:
@@ -35,20 +40,32 @@ def accept_baselines(run: Run, question: Question) -> tuple[bool, tuple[str, ...
         commit=read_commit(settings.matrix_file.parent),
     )
     acceptance = accept(run, run.findings, stored, known, request)
-    written = [store.write(baseline, anew=settings.update == "all") for baseline in acceptance.writes]
+    refused = {refusal.variant for refusal in acceptance.refusals if refusal.aspect is Aspect.QUALITY}
+    mine = sorted(refused & {one.variant for one in traced})
+    trace = f"what '{mine[0]}' says was refused" if mine else _take_trace(traced, question, request)
+    written = [write_trace(trace, settings.baselines)] if isinstance(trace, Trace) else []
+    written += [store.write(baseline, anew=settings.update == "all") for baseline in acceptance.writes]
     lines = [f" accepted {_shown(file, question)}" for file in written]
     lines += [
         f" refused {refusal.variant} ({refusal.aspect}): {refusal.reason}"
         for refusal in acceptance.refusals
         if _was_asked(str(refusal.aspect), question)
     ]
-    refused = any(_was_asked(str(refusal.aspect), question) for refusal in acceptance.refusals)
-    return refused, tuple(lines or [" nothing to accept: every baseline is in place and nothing drifted"])
+    if isinstance(trace, str):
+        lines.append(f" refused the reference trace: {trace}")
+    failed = any(_was_asked(str(refusal.aspect), question) for refusal in acceptance.refusals) or isinstance(trace, str)
+    return failed, tuple(lines or [" nothing to accept: every baseline is in place and nothing drifted"])
+
+
+def _take_trace(traced: Sequence[Traced], question: Question, request: Request) -> Trace | str | None:
+    made = {"accepted": request.accepted, "reason": request.reason.strip(), "suite": suite.__version__}
+    cases = {case.id for case in question.plan.cases}
+    return accept_trace(traced, question.plan.trace, cases, request.mode, made)
 
 
 def _was_asked(aspect: str, question: Question) -> bool:
     """A run of answers only refuses nothing about speed."""
-    return not (question.settings.only == "answers" and aspect != "quality")
+    return not (question.settings.only in ("answers", "fidelity") and aspect != "quality")
 
 
 def read_commit(directory: Path) -> str | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from suite.metrics import SPECS, add_speedups, measure
+from suite.metrics.fidelity import measure_fidelity
 from suite.records import (
     ALL,
     Artifact,
@@ -16,6 +17,7 @@ from suite.records import (
     Case,
     Environment,
     Finding,
+    Forced,
     Launch,
     Matrix,
     Measurement,
@@ -23,6 +25,7 @@ from suite.records import (
     ResolvedArtifact,
     Run,
     SpeedSample,
+    Traced,
     Trial,
     TrialStatus,
     Variant,
@@ -52,6 +55,9 @@ LOOK = "look"
 
 GROUPS = "in memory together"
 """Text of the note that tells which variants were in memory at once, where not all were; and its key in the run's settings."""
+
+DROPPED = "cache dropped"
+"""Text of the note that a variant's cached answers were given up, since a control differed; and its key in the settings."""
 
 LONE = "lone launch"
 """Text of the note that a launch does not count, since the other side of the duet lacks it."""
@@ -83,6 +89,12 @@ class Ledger:
     """By variant, metric and scope."""
     looks: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Variant → how often its speed was judged, and the number of launches at the last time."""
+    forced: dict[tuple[str, str, str], Forced] = field(default_factory=dict)
+    """By variant, case and path."""
+    traced: dict[str, Traced] = field(default_factory=dict)
+    """Case → what the reference answered, as far as this run wrote it down."""
+    dropped: dict[str, str] = field(default_factory=dict)
+    """Variant → why its cached answers were given up."""
     groups: list[str] = field(default_factory=list)
     """Which variants were in memory at once, where not all were."""
 
@@ -101,6 +113,10 @@ class Ledger:
                 self.artifacts[record.variant] = record
             case Finding():
                 self.findings[record.variant, record.metric, record.scope] = record
+            case Forced():
+                self.forced[record.variant, record.case, record.path] = record
+            case Traced():
+                self.traced[record.traced.case] = record
             case _:
                 self._add_other(record)
 
@@ -112,6 +128,8 @@ class Ledger:
             self.looks[variant] = self.looks_of(variant) + 1, int(record.data.get("launches", 0))
         elif isinstance(record, Note) and record.text == GROUPS:
             self.groups.append(record.data[GROUPS])
+        elif isinstance(record, Note) and record.text == DROPPED:
+            self.dropped[record.data["variant"]] = record.data["reason"]
         elif isinstance(record, Note) and record.text == LONE:
             self._drop_launch(record.data["variant"], int(record.data["launch"]))
 
@@ -127,6 +145,8 @@ class Ledger:
         """Forget everything about one variant."""
         self.trials = {key: trial for key, trial in self.trials.items() if key[0] not in _with_controls(variant)}
         self.findings = {key: finding for key, finding in self.findings.items() if key[0] != variant}
+        self.forced = {key: forced for key, forced in self.forced.items() if key[0] != variant}
+        self.traced = {case: traced for case, traced in self.traced.items() if traced.variant != variant}
         self.samples = [sample for sample in self.samples if sample.variant != variant]
         self.launches = [launch for launch in self.launches if launch.variant != variant]
         for of_variants in (self.failures, self.artifacts, self.prompts, self.looks):
@@ -151,6 +171,10 @@ class Ledger:
     def trials_of(self, variant: str) -> tuple[Trial, ...]:
         """The trials of one variant."""
         return tuple(trial for (name, _), trial in self.trials.items() if name == variant)
+
+    def forced_of(self, variant: str) -> tuple[Forced, ...]:
+        """What one variant made of the reference trace."""
+        return tuple(forced for (name, _, _), forced in self.forced.items() if name == variant)
 
     def samples_of(self, variant: str) -> tuple[SpeedSample, ...]:
         """The samples of one variant's finished launches."""
@@ -301,7 +325,7 @@ def result_of(
     return VariantResult(
         variant=variant,
         artifact=artifact,
-        measurements=keep_complete(measurements, own, cases),
+        measurements=(*keep_complete(measurements, own, cases), *measure_fidelity(ledger.forced_of(variant.name))),
         launches=tuple(launch for launch in ledger.launches if launch.variant == variant.name),
         failure=ledger.failures.get(variant.name),
         identity=identity_of(variant, matrix),
@@ -342,10 +366,18 @@ def assemble(
         variants=tuple(results),
         trials=tuple(trial for trial in ledger.trials.values() if not trial.variant.endswith(CONTROLS)),
         speed_samples=tuple(ledger.samples),
-        settings=dict(DECODING) | dict(head.settings) | ({GROUPS: "; ".join(ledger.groups)} if ledger.groups else {}),
+        forced=tuple(ledger.forced.values()),
+        settings={**DECODING, **head.settings, **_told(ledger)},
         findings=tuple(ledger.findings.values()),
         against=against,
     )
+
+
+def _told(ledger: Ledger) -> dict[str, str]:
+    """What happened on the way that readers of the run must know."""
+    dropped = "; ".join(f"{variant}: {reason}" for variant, reason in ledger.dropped.items())
+    found = {GROUPS: "; ".join(ledger.groups), DROPPED: dropped}
+    return {name: text for name, text in found.items() if text}
 
 
 def describe_loaded(artifact: Artifact | None, footprint: int | None) -> Artifact | None:

@@ -51,7 +51,13 @@ def find_losses(run: Run) -> tuple[Loss, ...]:
         for result in run.variants
         if result is not base and (result.measurements or result.failure)
         for loss in losses(
-            result, answers, base, answers, run.matrix.budgets, looks=_looks_of(result.variant.name, run.findings)
+            result,
+            answers,
+            base,
+            answers,
+            run.matrix.budgets,
+            looks=_looks_of(result.variant.name, run.findings),
+            forced=run.forced,
         )
     )
 

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from suite import backends
+from suite.engine.distributions import Rows, unpack
 from suite.engine.environment import default_threads
 from suite.engine.preparing import Prepared, Preparer
 from suite.engine.progress import Progress
 from suite.errors import VariantError
 from suite.records import Case, Deadlines, Generation, Variant, Witness
-from suite.worker.messages import Encode, Generate, Generated, Load, Loaded, Measure, Memory, Render, Weigh
+from suite.worker.messages import Encode, Force, Generate, Generated, Load, Loaded, Measure, Memory, Render, Weigh
 from suite.worker.process import Worker
 
 
@@ -68,6 +69,28 @@ class LiveVariant:
         """Log-probability of each token of `answer` after `prompt`; None when the backend cannot tell."""
         request = Weigh(prompt=list(prompt), answer=list(answer))
         return _shorten(self.worker.ask(request, self.deadlines.answer_s).logprobs)
+
+    def force(
+        self,
+        prompt: Sequence[int],
+        answer: Sequence[int],
+        *,
+        batched: bool,
+        top: int = 0,
+        asked: Sequence[Sequence[int]] | None = None,
+    ) -> Rows | None:
+        """What the variant's logits say along `answer`: of the tokens `asked` for at each position, or of the `top` likeliest.
+
+        None when the backend cannot be forced. Raises what a request raises.
+        """
+        request = Force(
+            prompt=list(prompt),
+            answer=list(answer),
+            batched=batched,
+            top=top,
+            asked=None if asked is None else [list(ids) for ids in asked],
+        )
+        return unpack(self.worker.ask(request, self.deadlines.answer_s))
 
     def kv_cache_bytes(self, tokens: int) -> int | None:
         """The computed size of a KV cache for `tokens` tokens, of the types that the options or the weights' type give."""

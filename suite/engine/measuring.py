@@ -10,7 +10,10 @@ from typing import Any
 from suite.backends.base import FOOTPRINT
 from suite.engine.answering import OWN_TEST, Prompts, answer_once, check_same_prompts, make_trial, take_trial
 from suite.engine.assembling import GROUPS, LONE, VOIDED, Ledger, describe_loaded
+from suite.engine.caching import Caching
+from suite.engine.earlier import EarlierRuns, changes_between
 from suite.engine.failures import VariantFailed, failure_of
+from suite.engine.following import Following
 from suite.engine.launching import Launcher, LiveVariant
 from suite.engine.plan import Plan
 from suite.engine.timing import SpeedPass, SpeedSink
@@ -58,6 +61,8 @@ class Measuring:
         self._told: set[str] = set()
         self._recorded: dict[tuple[str, str], str] = {}
         """Variant and trial of a user's own test → that test."""
+        self._following = Following(plan, ledger, self._record, launcher.progress)
+        self._cache = Caching(plan, ledger, self._following, self._record, launcher.progress)
         self._inherited = set(ledger.artifacts)
         """Variants of which a resumed run holds results that nobody has yet seen to be of the weights that are there now."""
 
@@ -73,13 +78,49 @@ class Measuring:
             return known
         with self._blame(variant):
             live = self._open(variant)
+            self._cache.control(live, self._prompts, self._give_answer)
             known = self.ledger.trials.get((variant.name, case.id))
-            if known is not None:
-                return known
-            answered, prompt = take_trial(live, case, self._prompts[case.id]), self._prompts[case.id]
-            trial = weigh_trial(live, answered, self._accepted_of(variant), prompt)
-            self._record(trial)
-            return trial
+            return known if known is not None else self._give_answer(live, case)
+
+    def _give_answer(self, live: LiveVariant, case: Case) -> Trial:
+        """The answer of a loaded variant, of an earlier run where that is allowed; and its way through the trace."""
+        prompt = self._prompts[case.id]
+        answered = self._cache.trial(live.variant, case) or take_trial(live, case, prompt)
+        trial = weigh_trial(live, answered, self._accepted_of(live.variant), prompt)
+        self._record(trial)
+        self._cache.follow(live, case, prompt, trial.generation)
+        return trial
+
+    def take_from(self, runs: EarlierRuns) -> None:
+        """Take from earlier `runs` what has not changed since."""
+        self._cache.runs = runs
+
+    def follow_rest(self, variant: Variant, cases: Sequence[Case]) -> None:
+        """Take the variant through those of `cases` that it was not taken through when it answered: the trace was not there
+        yet, or the run was resumed. What is missing of the trace is asked of the reference.
+
+        Raises VariantFailed, also of the reference.
+        """
+        reference, wanted = self.plan.matrix.reference, {case.id for case in cases}
+        if reference is not None:
+            for case in self._following.untraced():
+                if case.id in wanted:
+                    self._trace(reference, case)
+        lacking = [case for case in self._following.lacks(variant) if case.id in wanted]
+        if lacking:
+            with self._blame(variant):
+                live = self._open(variant)
+                self._cache.control(live, self._prompts, self._give_answer, answering=False)
+                for case in lacking:
+                    self._cache.follow(live, case, self._prompts[case.id], None)
+
+    def _trace(self, reference: Variant, case: Case) -> None:
+        """Have the reference answer, which writes down the trace; or write it down of an answer that it gave before."""
+        trial = self.trial(reference, case)
+        if self._following.traced(case) is None and trial.generation is not None:
+            with self._blame(reference):
+                live = self._open(reference)
+                self._cache.follow(live, case, self._prompts[case.id], trial.generation)
 
     def weigh_rest(self, variant: Variant) -> None:
         """Weigh what could not be weighed when it was answered: the old side of a duet answers later, and a baseline may be
@@ -168,6 +209,7 @@ class Measuring:
         self._close_live()
         live = self._stack.enter_context(self._launcher.launch(variant))
         self._note_artifact(live)
+        self._following.welcome(live)
         prompts = live.render(self.plan.cases)
         for other, ids in self.ledger.prompts.items():
             if other not in self._inherited and self._asks_the_same(variant, other):
@@ -350,13 +392,3 @@ class Measuring:
         """End the workers and the journal."""
         self._close_live()
         self._journal.close()
-
-
-def changes_between(known: ResolvedArtifact, now: ResolvedArtifact) -> list[str]:
-    """What differs in the files' hashes and in what may be to blame, by name. No files is a fact like any other."""
-    old, new = (
-        {f"sha256 of {file.name}": file.sha256 for file in (resolved.artifact.files if resolved.artifact else ())}
-        | dict(resolved.suspects)
-        for resolved in (known, now)
-    )
-    return sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))

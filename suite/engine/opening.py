@@ -17,6 +17,7 @@ from suite.cases import load_cases
 from suite.engine.against import make_shadows
 from suite.engine.assembling import RESUMED, Ledger, RunHead, join_journals
 from suite.engine.belongings import own_journals, own_run_file, remove_run
+from suite.engine.earlier import EarlierRuns
 from suite.engine.environment import capture_environment
 from suite.engine.launching import Launcher
 from suite.engine.pinning import choose_cpus, threads_of
@@ -36,6 +37,7 @@ from suite.settings import Settings
 from suite.store import layout
 from suite.store.baselines import BaselineStore
 from suite.store.journal import Journal, read_journal
+from suite.store.traces import read_trace
 
 KEY = "key"
 KEY_LINES = 8
@@ -43,7 +45,7 @@ KEY_LINES = 8
 SECOND = len("2026-11-29T12-00-00")
 """Characters of a run's id that tell when it began; what follows keeps two of one second apart."""
 QUICK_LAUNCHES = 3
-QUICK_ROUNDS = 5
+QUICK_ROUNDS = 4
 XDIST_REASON = "tests run in parallel (xdist); speed needs the machine to itself: run without -n"
 
 
@@ -82,10 +84,22 @@ def read_question(settings: Settings, *, directory: Path | None = None, parallel
             f" {found.name} is what the baselines were accepted from, and was not taken up again: this run is new",
         )
         found = None
-    plan = _plan(settings, _hold(whole, chosen, found), cases, environment, parallel=parallel)
+    if found is not None and settings.update and holds_cached(found):
+        remarks = (f" {found.name} holds answers of earlier runs, which are not accepted: this run is new",)
+        found = None
+    trace = read_trace(settings.baselines, whole.model)
+    plan = _plan(
+        settings,
+        _hold(whole, chosen, found),
+        cases,
+        environment,
+        parallel=parallel,
+        fidelity=settings.only != "speed" and (trace is not None or whole.reference is not None),
+    )
     plan = dataclasses.replace(
         plan,
         selected=frozenset(variant.name for variant in chosen.variants),
+        trace=trace,
         shadows=make_shadows(settings.against, chosen.variants) if settings.against else (),
         cpus=choose_cpus(threads_of(whole.variants)),
         command=settings.command,
@@ -113,13 +127,20 @@ def read_question(settings: Settings, *, directory: Path | None = None, parallel
 
 
 def _plan(
-    settings: Settings, matrix: Matrix, cases: tuple[Case, ...], environment: Environment, *, parallel: bool
+    settings: Settings,
+    matrix: Matrix,
+    cases: tuple[Case, ...],
+    environment: Environment,
+    *,
+    parallel: bool,
+    fidelity: bool,
 ) -> Plan:
     """What may be asked for, before variants are selected."""
     matrix = make_quick(matrix) if settings.quick else matrix
     policy = merge_policy(matrix.policy, where=str(settings.matrix_file))
     accelerator = environment.identity["device"] != "cpu"
-    gates = plan_gates(matrix.scenarios, {case.domain for case in cases}, policy, has_accelerator=accelerator)
+    domains = {case.domain for case in cases}
+    gates = plan_gates(matrix.scenarios, domains, policy, has_accelerator=accelerator, fidelity=fidelity)
     if settings.quick and settings.against is None:
         # Memory grows with the longest scenario: of fewer scenarios it is not what was accepted.
         gates = tuple(gate for gate in gates if gate.aspect is not Aspect.MEMORY)
@@ -129,6 +150,7 @@ def _plan(
         policy=policy,
         environment=environment,
         gates=gates,
+        fidelity=fidelity,
         budgets=_plan_budgets(settings, matrix, cases),
         speed_excluded=_excluded(settings, parallel),
         apart=parallel,
@@ -189,7 +211,11 @@ def open_session(question: Question, progress: Progress, *, worker: str | None =
     if not question.resumed:
         journal.append(plan.environment)
         journal.append(Note(text=KEY, data={KEY: question.key}))
-    return MatrixSession(plan, launcher, journal, BaselineStore(settings.baselines), ledger)
+    session = MatrixSession(plan, launcher, journal, BaselineStore(settings.baselines), ledger)
+    if settings.cached:
+        others = (path for path in newest_first(settings.runs / "runs") if path != question.directory)
+        session.take_from(EarlierRuns(others, plan.environment, question.head))
+    return session
 
 
 def read_ledger(directory: Path) -> Ledger:
@@ -213,10 +239,12 @@ def prepare_directory(question: Question) -> None:
 
 def find_resumable(runs: Path, key: str) -> Path | None:
     """The newest run, finished or not, that was begun with the same question."""
-    if not runs.is_dir():
-        return None
-    newest_first = sorted(runs.iterdir(), key=_age, reverse=True)
-    return next((directory for directory in newest_first if is_resumable(directory, key)), None)
+    return next((directory for directory in newest_first(runs) if is_resumable(directory, key)), None)
+
+
+def newest_first(runs: Path) -> list[Path]:
+    """The directories of runs; none where nothing has run yet."""
+    return sorted(runs.iterdir(), key=_age, reverse=True) if runs.is_dir() else []
 
 
 def _age(directory: Path) -> tuple[str, int]:
@@ -246,6 +274,11 @@ def is_accepted_from(run: Path, settings: Settings, matrix: Matrix, environment:
         if any(baseline.provenance.run in names for baseline in (stored.quality, stored.speed) if baseline):
             return True
     return False
+
+
+def holds_cached(run: Path) -> bool:
+    """Whether an answer there was taken from an earlier run: a baseline rests on what was computed for it."""
+    return any(trial.cached_from is not None for trial in read_ledger(run).trials.values())
 
 
 def _id_in(file: Path | None) -> str | None:
@@ -299,7 +332,10 @@ def _suffix(created: str) -> str:
 def _excluded(settings: Settings, parallel: bool) -> str | None:
     if parallel:
         return XDIST_REASON
-    return "only answers were asked for (--matrix-only=answers)" if settings.only == "answers" else None
+    if settings.only in ("answers", "fidelity"):
+        said = "were" if settings.only == "answers" else "was"
+        return f"only {settings.only} {said} asked for (--matrix-only={settings.only})"
+    return None
 
 
 def _describe(settings: Settings, plan: Plan) -> dict[str, str]:
@@ -311,6 +347,7 @@ def _describe(settings: Settings, plan: Plan) -> dict[str, str]:
         "update": settings.update,
         "against": str(settings.against) if settings.against else None,
         "quick": "yes" if settings.quick else None,
+        "cached": "yes" if settings.cached else None,
         "require baselines": "yes" if settings.require_baselines else None,
         "strict": "yes" if settings.strict else None,
         "cpus": ",".join(map(str, plan.cpus or ())) if pinned else None,

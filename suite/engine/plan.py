@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from suite.gate.budget_plan import BudgetItem
 from suite.gate.plan import GateItem
-from suite.records import Case, Environment, Matrix, Tolerance, Variant
+from suite.records import Case, Environment, Matrix, Tolerance, Trace, Variant
 from suite.settings import COMMAND
 
 
@@ -23,6 +23,10 @@ class Plan:
     """The gates of every variant."""
     budgets: tuple[BudgetItem, ...] = ()
     """The budgets that are tests, of every variant but the reference."""
+    fidelity: bool = False
+    """Whether variants are forced through the reference trace: there is one, or a reference to make it from."""
+    trace: Trace | None = None
+    """The trace that is stored beside the baselines."""
     speed_excluded: str | None = None
     """Why speed is not measured in this run, e.g. because tests run in parallel; None when it is."""
     cpus: tuple[int, ...] | None = None

@@ -7,7 +7,7 @@ The first gate measures what all of them need, since 5 % of false alarms are sha
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from suite.engine.assembling import AGAIN, CONTROL, CONTROLS, LOOK, Ledger, result_of
 from suite.engine.control import ask_again, cases_to_control
@@ -17,8 +17,11 @@ from suite.engine.launching import Launcher
 from suite.engine.measuring import Measuring
 from suite.engine.plan import Plan
 from suite.errors import QuantdriftError, StoreError
-from suite.gate.budget_plan import ANSWERS, BudgetItem, find_loss
+from suite.gate.budget_plan import FIDELITY as KLD
+from suite.gate.budget_plan import QUALITY, BudgetItem, find_loss
 from suite.gate.compare import compare
+from suite.gate.compare_fidelity import FIDELITY
+from suite.gate.compare_fidelity import Beside as Fidelity
 from suite.gate.duet import OldSide
 from suite.gate.family import ALPHA
 from suite.gate.judge import judge_all, needs_more
@@ -89,10 +92,12 @@ class MatrixSession(Measuring):
         if reference is None:
             return None
         pair = (reference, variant)
-        if item.metric in ANSWERS:
+        if item.metric in QUALITY:
             for side in pair:
                 for case in self.plan.cases:
                     self.trial(side, case)
+                if item.metric in KLD:
+                    self.follow_rest(side, self.plan.cases)
         elif self.plan.speed_excluded is None:
             self.time_variants(pair)
         for side in pair:
@@ -100,7 +105,15 @@ class MatrixSession(Measuring):
         base, mine = add_speedups([self._result_of(side) for side in pair], reference.name)
         answers = [*self._trials_of(reference), *self._trials_of(variant)]
         looks = max(self.ledger.looks_of(variant.name) + self.ledger.is_newer_than_its_looks(variant.name), 1)
-        found = losses(mine, answers, base, answers, self.plan.matrix.budgets, looks=looks)
+        found = losses(
+            mine,
+            answers,
+            base,
+            answers,
+            self.plan.matrix.budgets,
+            looks=looks,
+            forced=self.ledger.forced_of(variant.name),
+        )
         return find_loss(found, variant.name, item)
 
     def settle(self) -> None:
@@ -169,14 +182,21 @@ class MatrixSession(Measuring):
     def _answer(self, gates: Gates) -> None:
         """Ask all that the gates on answers need, of both sides of a duet, and of the control what has changed."""
         for variant in _variants_of(gates, quality=True):
-            scopes = {item.scope for v, item in gates if v.name == variant.name and item.aspect is Aspect.QUALITY}
-            cases = [case for case in self.plan.cases if scopes & {ALL, case.domain}]
+            own = [item for v, item in gates if v.name == variant.name and item.aspect is Aspect.QUALITY]
+            cases = self._cases_in({item.scope for item in own if item.metric not in FIDELITY})
             shadow = self.plan.shadow_of(variant.name)
             if self._ask_all(variant, cases):
                 if shadow is not None:
                     self._ask_all(shadow, cases)
                 if self._weigh(variant):
                     self._control(variant)
+            followed = self._cases_in({item.scope for item in own if item.metric in FIDELITY})
+            for side in (variant, shadow):
+                if side is not None and followed and variant.name not in self.ledger.failures:
+                    self._follow(side, followed)
+
+    def _cases_in(self, scopes: Collection[str]) -> list[Case]:
+        return [case for case in self.plan.cases if {ALL, case.domain} & {*scopes}]
 
     def _ask_all(self, variant: Variant, cases: Sequence[Case]) -> bool:
         """Whether all were asked; a failure is entered, and told by the variant's own items."""
@@ -198,6 +218,14 @@ class MatrixSession(Measuring):
                 self._told.discard(variant.name)
             return False
         return True
+
+    def _follow(self, variant: Variant, cases: Sequence[Case]) -> None:
+        """Complete its way through the trace; a failure, also of the reference, is told by the failed variant's own items."""
+        try:
+            self.follow_rest(variant, cases)
+        except VariantFailed as failed:
+            if failed.first:
+                self._told.discard(failed.failure.variant)
 
     def _control(self, variant: Variant) -> None:
         """Ask again what is graded otherwise than before. A control that fails silences nobody."""
@@ -286,6 +314,15 @@ class MatrixSession(Measuring):
             looks=max(looks, 1),
             silent=find_silent(trials, self.ledger.trials_of(variant.name + CONTROL)),
             unsteady=find_silent(trials, self.ledger.trials_of(variant.name + AGAIN)),
+            fidelity=self._fidelity_of(variant) if plan.fidelity else None,
+        )
+
+    def _fidelity_of(self, variant: Variant) -> Fidelity:
+        return Fidelity(
+            forced=self.ledger.forced_of(variant.name),
+            old=self._old_side(variant),
+            missing=self._following.why_missing(variant),
+            remade=self._following.remade,
         )
 
     def _old_side(self, variant: Variant) -> OldSide | None:
@@ -296,6 +333,7 @@ class MatrixSession(Measuring):
             result=self._result_of(shadow),
             samples=self.ledger.samples_of(shadow.name),
             trials=self._trials_of(shadow),
+            forced=self.ledger.forced_of(shadow.name),
             described=shadow.python or shadow.source,
         )
 

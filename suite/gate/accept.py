@@ -16,6 +16,7 @@ from suite.gate.flags import find_flags
 from suite.gate.held import hold_answers, listed
 from suite.gate.refresh import Mode, Update, refresh_quality, refresh_speed, takes_speed
 from suite.metrics.catalog import SPECS
+from suite.metrics.fidelity import BROKEN
 from suite.records import (
     Aspect,
     Baselines,
@@ -85,7 +86,7 @@ def accept(
         own = tuple(finding for finding in findings if finding.variant == name)
         trials = tuple(trial for trial in run.trials if trial.variant == name)
         stored = baselines.get(name, Baselines())
-        if reason := _refuse_variant(result, trials, cases, request):
+        if reason := _refuse_variant(result, trials, cases, request) or _refuse_broken(own):
             refusals += [Refusal(name, Aspect.QUALITY, reason), Refusal(name, Aspect.SPEED, reason)]
             continue
         provenance = _provenance(run, result, own, request)
@@ -169,6 +170,12 @@ def _refuse_variant(
             f"the run is partial, {len(missing)} of {len(cases)} cases are missing: {listed(missing)}; run all: {rerun}"
         )
     return None
+
+
+def _refuse_broken(findings: Sequence[Finding]) -> str | None:
+    """Logits that are no numbers are nobody's baseline."""
+    broken = [f for f in findings if f.metric == BROKEN and f.verdict is Verdict.REGRESSED]
+    return f"its logits are no numbers: {broken[0].sentence}" if broken else None
 
 
 def _refuse_replacing(

@@ -20,10 +20,15 @@ from suite.schema import nearest
 ANSWERS = ("score", "exact", "output_tokens", "truncated", "empty", "unparsable", "looping")
 """Quantities of a variant's answers, for every domain and over all."""
 
+FIDELITY = ("mean_kld",)
+"""Quantities of how far a variant is from the reference, likewise."""
+
+QUALITY = (*ANSWERS, *FIDELITY)
+
 MEMORY = ("peak_rss_bytes", "peak_device_bytes")
 
-BUDGETED = (*ANSWERS, "speedup", *MEMORY)
-"""What can have a budget: ``metric``, or ``metric/domain`` for answers and ``speedup/scenario``."""
+BUDGETED = (*QUALITY, "speedup", *MEMORY)
+"""What can have a budget: ``metric``, or ``metric/domain`` for answers and fidelity, and ``speedup/scenario``."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -77,7 +82,7 @@ def plan_budgets(
         BudgetItem(metric_of(key), scope, budget.gate)
         for key, budget in budgets.items()
         if budget.gate is not Gate.INFO
-        if answered or metric_of(key) not in ANSWERS
+        if answered or metric_of(key) not in QUALITY
         for scope in _scopes(key, budgets, scenarios)
     )
 

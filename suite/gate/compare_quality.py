@@ -36,6 +36,9 @@ from suite.stats.signflip import least_p, sign_flip_p, sum_by_family
 PAIRED = frozenset({"score", "exact", "truncated", "empty", "unparsable"})
 """Metrics of which each case is a pair of its own; lengths are compared as they are."""
 
+_COMPARED = frozenset({*PER_OUTCOME, LOGPROB})
+"""Metrics that are compared here."""
+
 _HALF = 0.5 - 1e-9
 """Credit from which on a change counts as a flip in the bounds; the rest moves them as partial credit."""
 _MOST_TOLD = 2
@@ -99,7 +102,7 @@ def compare_quality(
     if beside.old is not None:
         baseline = quality_beside(result, beside.old, environment)
     ground = _survey(result, trials, baseline, environment, beside)
-    wanted = [(item.metric, item.scope) for item in planned if item.aspect is Aspect.QUALITY]
+    wanted = [(item.metric, item.scope) for item in planned if item.metric in _COMPARED]
     keys = dict.fromkeys([*wanted, *(_default_keys(ground) if ground.trials or not planned else [])])
     whole = tuple(_compare_one(metric, scope, ground) for metric, scope in keys)
     return whole + tuple(_compare_unpaired(ground))

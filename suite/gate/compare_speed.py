@@ -186,7 +186,7 @@ def _compare_one(key: tuple[str, str], measurement: Measurement | None, ground: 
         observed=measurement.value if measurement else None,
         baseline=baseline.value if baseline else None,
         drift=share(estimate.mean) if estimate and ground.old else values.drift if values else None,
-        interval=(share(low), share(high)) if estimate else None,
+        interval=(share(low), share(high)) if estimate else _memory_range(measurement, baseline) if values else None,
         log_drift=estimate.mean if estimate else None,
         log_se=estimate.se if estimate else None,
         log_df=estimate.df if estimate else None,
@@ -307,6 +307,19 @@ def _values(measurement: Measurement | None, baseline: BaselineMetric | None, gr
     if ground.old is not None:
         return _Values(drift, _beside(measurement, ground, ground.old))
     return _stored(drift, measurement, baseline, ground)
+
+
+def _memory_range(measurement: Measurement | None, baseline: BaselineMetric | None) -> tuple[float, float] | None:
+    """Memory: the least and the largest drift between any launch of now and any of then; None where launches do not differ.
+
+    Peaks of some libraries depend on how their threads happened to meet while they loaded.
+    """
+    if measurement is None or baseline is None or SPECS[measurement.metric].aspect is not Aspect.MEMORY:
+        return None
+    now, then = launch_medians(measurement), baseline.launches
+    if not now or not then or min(then) <= 0 or (min(now) == max(now) and min(then) == max(then)):
+        return None
+    return min(now) / max(then) - 1, max(now) / min(then) - 1
 
 
 def _beside(measurement: Measurement, ground: _Ground, old: OldSide) -> Estimate | None:

@@ -18,6 +18,9 @@ hold is a claim that each of them must earn by itself."""
 GAIN_ALPHA = 0.05
 """The same for IMPROVED, which fails nothing."""
 
+RATIOS = frozenset({"mean_kld", "decode_kld", "path_distance"})
+"""Metrics of quality of which the drift is a share of the old value."""
+
 _ROUNDING = 1e-9
 """Shares such as 0.52 - 0.44 miss their decimal value by this much at most; not a loss beyond a tolerance of 0.08."""
 
@@ -31,10 +34,10 @@ def limit_of(comparison: Comparison, tolerance: Tolerance) -> float:
     """
     if grew_from_nothing(comparison):
         return tolerance.absolute + _ROUNDING
-    base = abs(comparison.baseline or 0.0)
+    base = abs(comparison.baseline or 0.0) + comparison.numeric_floor
     side_by_side = comparison.tier is Tier.DUET and tolerance.duet is not None
     relative = tolerance.duet if side_by_side and tolerance.duet is not None else tolerance.relative
-    if comparison.aspect is Aspect.QUALITY:
+    if not is_ratio(comparison):
         return max(relative * base, tolerance.absolute) + _ROUNDING
     return max(relative, tolerance.absolute / base if base else 0.0) + _ROUNDING
 
@@ -49,11 +52,16 @@ def log_limit(comparison: Comparison, share: float) -> float:
 
     Log-probabilities are on that scale already.
     """
-    if comparison.aspect is Aspect.QUALITY:
+    if not is_ratio(comparison):
         return share
     if SPECS[comparison.metric].direction is Direction.LOWER:
         return math.log1p(share)
     return -math.log1p(-share) if share < 1 else math.inf
+
+
+def is_ratio(comparison: Comparison) -> bool:
+    """Whether a drift is a share of the old value: of all but answers, which lose credit, and log-probabilities."""
+    return comparison.aspect is not Aspect.QUALITY or comparison.metric in RATIOS
 
 
 def is_estimated(comparison: Comparison) -> bool:
@@ -124,11 +132,16 @@ def _weigh(estimate: Estimate, comparison: Comparison, limit: float, level: floa
     accusing = doubt(estimate) if comparison.assumed else estimate
     if p_above(accusing, margin) <= level:
         return Verdict.REGRESSED
-    gain = spend(GAIN_ALPHA, comparison.looks)
+    gain = _spend(GAIN_ALPHA, comparison)
     if p_below(estimate, -margin) <= gain:
         surely = p_below(accusing, -margin) <= gain
         return Verdict.IMPROVED if surely else Verdict.INCONCLUSIVE
-    return Verdict.PASS if p_below(estimate, margin) <= spend(PASS_ALPHA, comparison.looks) else Verdict.INCONCLUSIVE
+    return Verdict.PASS if p_below(estimate, margin) <= _spend(PASS_ALPHA, comparison) else Verdict.INCONCLUSIVE
+
+
+def _spend(alpha: float, comparison: Comparison) -> float:
+    """The part of `alpha` for a verdict that accuses nobody: all of it for answers, which are judged once."""
+    return spend(alpha, comparison.looks) if comparison.aspect is Aspect.SPEED else alpha
 
 
 def verdict_of_paired(comparison: Comparison, limit: float, level: float) -> Verdict:
@@ -148,13 +161,18 @@ def verdict_of_paired(comparison: Comparison, limit: float, level: float) -> Ver
 
 
 def verdict_of_values(comparison: Comparison, limit: float) -> Verdict:
-    """Memory and lengths: by the values alone, which hardly vary."""
+    """Memory and lengths: by the values, which hardly vary.
+
+    Where launches do differ, memory has grown only if every one now needs more than the tolerance above every one then:
+    with n launches on either side luck does that once in C(2n, n), 252 for n = 5.
+    """
     drift = comparison.observed if grew_from_nothing(comparison) else comparison.drift
     if drift is None:
         return Verdict.REGRESSED  # from nothing to something, in a quantity of which less is better
+    least, largest = comparison.interval or (drift, drift)
     if drift > limit:
-        return Verdict.REGRESSED
-    return Verdict.IMPROVED if drift < -limit else Verdict.PASS
+        return Verdict.REGRESSED if least > limit else Verdict.INCONCLUSIVE
+    return Verdict.IMPROVED if max(drift, largest) < -limit else Verdict.PASS
 
 
 def flip_counts(comparison: Comparison) -> tuple[int, int]:

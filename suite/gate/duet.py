@@ -13,6 +13,7 @@ from suite.records import (
     Aspect,
     BaselineMetric,
     Environment,
+    Forced,
     Provenance,
     QualityBaseline,
     SpeedSample,
@@ -29,6 +30,8 @@ class OldSide:
     result: VariantResult
     samples: tuple[SpeedSample, ...] = ()
     trials: tuple[Trial, ...] = ()
+    forced: tuple[Forced, ...] = ()
+    """What it made of the reference trace."""
     described: str = "the old side"
     """What it is, for people: ``../old/bin/python`` or a file."""
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from suite.gate.compare_fidelity import FIDELITY
 from suite.gate.plan import plan_gates
 from suite.gate.policy import merge_policy, tolerance_for
 from suite.gate.refresh import Update
+from suite.metrics.fidelity import BROKEN
 from suite.records import Aspect, Finding, Gate, Verdict
 
 _HELD = frozenset({Verdict.PASS, Verdict.IMPROVED, Verdict.UNBASELINED, Verdict.NOT_COMPARABLE})
@@ -29,11 +31,14 @@ def hold_answers(update: Update, *, takes_quality: bool) -> Answers:
     """Go through the gates on answers that block, whether or not they were selected.
 
     Each must have held (PASS, IMPROVED), or have had nothing to be held against. What regressed comes in only together with
-    the new answers (`takes_quality`), and not in mode ``new``. What cannot be told is refused in mode ``new``, else flagged.
+    the new answers (`takes_quality`), and not in mode ``new``; logits that are no numbers never do. What cannot be told is
+    refused in mode ``new``, else flagged.
     """
     quality = [finding for finding in update.findings if finding.comparison.aspect is Aspect.QUALITY]
-    blocking = [finding for finding in quality if finding.gate is Gate.BLOCK]
+    blocking = [finding for finding in quality if finding.gate is Gate.BLOCK and not _is_deaf(finding)]
     lost = _named(f for f in quality if f.verdict is Verdict.REGRESSED and f.gate is not Gate.INFO)
+    if any(key.startswith(f"{BROKEN}/") for key in lost):
+        return Answers(lost="some of its logits are no numbers, which no update accepts; mend it")
     if lost and not (takes_quality and update.mode != "new"):
         return Answers(
             lost=f"quality regressed in this run ({listed(lost)}); "
@@ -47,6 +52,11 @@ def hold_answers(update: Update, *, takes_quality: bool) -> Answers:
         or (_refuse_undecided(told, undecided) if undecided and update.mode == "new" else None),
         flags=(told,) if undecided else (),
     )
+
+
+def _is_deaf(finding: Finding) -> bool:
+    """Whether it is fidelity that could not be measured: without a trace, or of a backend that cannot be forced."""
+    return finding.metric in FIDELITY and finding.verdict is Verdict.NOT_MEASURED
 
 
 def listed(names: Iterable[str], limit: int = 5) -> str:
@@ -83,7 +93,8 @@ def _planned(update: Update) -> list[tuple[str, str]]:
     """Metric and scope of the variant's gates on answers that block."""
     matrix = update.run.matrix
     policy = merge_policy(matrix.policy, where=matrix.file)
-    gates = plan_gates(matrix.scenarios, {trial.domain for trial in update.trials}, policy)
+    forced = any(one.variant == update.result.variant.name for one in update.run.forced)
+    gates = plan_gates(matrix.scenarios, {trial.domain for trial in update.trials}, policy, fidelity=forced)
     return [
         (item.metric, item.scope)
         for item in gates

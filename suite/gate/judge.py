@@ -7,11 +7,13 @@ import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from suite.gate.compare_fidelity import CANNOT_BE_FORCED, FIDELITY
 from suite.gate.decide import PASS_ALPHA, blames_machine, estimate_of, flip_counts, is_estimated, limit_of, log_limit
 from suite.gate.family import ALPHA, Decision, decide_all, group_of, share_out
 from suite.gate.policy import tolerance_for
 from suite.gate.sensitivity import find_smallest
 from suite.gate.wording import sentence
+from suite.metrics.fidelity import BROKEN
 from suite.records import Aspect, Comparison, Finding, Gate, Tier, Tolerance, Verdict
 from suite.stats.binomial import net_loss_bounds
 from suite.stats.intervals import Estimate, spend, spend_late, t_quantile
@@ -113,6 +115,8 @@ def _word(comparison: Comparison, tolerance: Tolerance, decision: Decision, comm
 def _next_step(finding: Finding, tolerance: Tolerance, command: str) -> str:
     comparison = finding.comparison
     again = f"{command} --matrix-variants {comparison.variant}"
+    if comparison.metric in FIDELITY and (own := _step_of_fidelity(finding, again, command)) is not None:
+        return own
     match finding.verdict:
         case Verdict.PASS:
             step = ""
@@ -135,6 +139,19 @@ def _next_step(finding: Finding, tolerance: Tolerance, command: str) -> str:
     return step
 
 
+def _step_of_fidelity(finding: Finding, again: str, command: str) -> str | None:
+    """What to do about a divergence, where that is something else than with other drifts."""
+    comparison = finding.comparison
+    if finding.verdict is Verdict.NOT_MEASURED:
+        return "" if CANNOT_BE_FORCED in comparison.reason else f"measure it with the reference once: {command}"
+    if finding.verdict is not Verdict.REGRESSED:
+        return None
+    if comparison.metric == BROKEN:
+        return f"look at its weights, its dtype and its backend; such logits are never accepted. Then: {again}"
+    look = f"see where: quantdrift explain --variant {shlex.quote(comparison.variant)}"
+    return f"{look}; mend it, or accept it: {_update(again, 'changed')}"
+
+
 def _update(again: str, mode: str) -> str:
     """Accepting needs a whole run of one side: what makes it another is left out."""
     words = shlex.split(again)
@@ -153,6 +170,11 @@ def _settle(finding: Finding, tolerance: Tolerance, again: str) -> str:
         return _settle_logprob(comparison, tolerance, again)
     if comparison.aspect is Aspect.QUALITY:
         return _settle_answers(comparison, tolerance, again)
+    if comparison.aspect is Aspect.MEMORY:
+        return (
+            f"no number of launches settles it: widen [policy.{comparison.metric}] to what this variant needs from load to "
+            f"load, or accept it: {_update(again, 'changed')}"
+        )
     more = f"{again} --matrix-only=speed --matrix-resume"
     if comparison.contended or comparison.flags:
         return f"add launches to these when nothing else runs: {more}"
@@ -209,11 +231,14 @@ def _settle_answers(comparison: Comparison, tolerance: Tolerance, again: str) ->
 def _settle_logprob(comparison: Comparison, tolerance: Tolerance, again: str) -> str:
     """How many cases it would take if log-probabilities went on to differ as they do."""
     estimate, limit = estimate_of(comparison), limit_of(comparison, tolerance)
-    gap = abs(estimate.mean - limit) if estimate else 0.0
+    gap = abs(estimate.mean - log_limit(comparison, limit)) if estimate else 0.0
     cases = math.ceil(comparison.n * (DEVIATIONS * estimate.se / gap) ** 2) if estimate and gap else MOST_CASES + 1
     cases = max(cases, comparison.n + 1)
     wanted = f"about {cases} cases" if cases <= MOST_CASES else f"not even {MOST_CASES} cases"
-    return f"read the changed answers; {wanted} would settle it; or accept these: {_update(again, 'changed')}"
+    look = "read the changed answers"
+    if comparison.metric in FIDELITY:
+        look = f"see where: quantdrift explain --variant {shlex.quote(comparison.variant)}"
+    return f"{look}; {wanted} would settle it; or accept these: {_update(again, 'changed')}"
 
 
 def _launches_needed(finding: Finding, limit: float) -> int | None:

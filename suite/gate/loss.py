@@ -16,9 +16,10 @@ from typing import Literal
 
 from suite.gate.budget_plan import ANSWERS, MEMORY, budget_for
 from suite.gate.loss_wording import Background, sentence
+from suite.metrics.fidelity import kld_interval
 from suite.metrics.quality import MEASURED, Outcome, outcome_of
 from suite.metrics.speed import speedup
-from suite.records import ALL, Budget, Loss, Measurement, Trial, TrialStatus, VariantResult
+from suite.records import ALL, Budget, Forced, Loss, Measurement, Trial, TrialStatus, VariantResult
 from suite.stats.binomial import net_loss_bounds
 from suite.stats.intervals import interval_of, paired_mean, spend
 from suite.stats.power import detectable_loss
@@ -29,6 +30,8 @@ ALPHA = 0.05
 
 POWER = 0.8
 """The chance with which a loss of the stated size would be seen."""
+
+MEAN_KLD = "mean_kld"
 
 _GRAIN = 1e-9
 _LARGEST_ENUMERATED = 1000
@@ -61,7 +64,7 @@ class _Ground:
     looks: int
 
 
-def losses(
+def losses(  # noqa: PLR0913 - both sides, and what a run holds of them
     result: VariantResult,
     trials: Sequence[Trial],
     reference: VariantResult,
@@ -69,12 +72,13 @@ def losses(
     budgets: Mapping[str, Budget],
     *,
     looks: int = 1,
+    forced: Sequence[Forced] = (),
 ) -> tuple[Loss, ...]:
-    """What `result` costs against `reference`: answers over all and by domain, speed-up by scenario, memory.
+    """What `result` costs against `reference`: answers and fidelity over all and by domain, speed-up by scenario, memory.
 
-    Trials of other variants are left out. `looks` is how often these data were judged so far, this time included: the
-    interval of the speed-up widens with it. The reference has no loss against itself: (). A variant, or a reference, that
-    failed has one loss, ``not measured``, with the reason.
+    Trials and what was `forced` of other variants are left out. `looks` is how often these data were judged so far, this
+    time included: the interval of the speed-up widens with it. The reference has no loss against itself: (). A variant, or a
+    reference, that failed has one loss, ``not measured``, with the reason.
     """
     if result.variant.name == reference.variant.name:
         return ()
@@ -82,7 +86,8 @@ def losses(
     for side in (result, reference):
         if side.failure:
             return (_not_measured("score", ALL, f"{side.variant.name} is {side.failure.verdict}", ground),)
-    return (*_answer_losses(ground), *_speed_losses(ground), *_memory_losses(ground))
+    own = [one for one in forced if one.variant == result.variant.name]
+    return (*_answer_losses(ground), *_divergences(own, ground), *_speed_losses(ground), *_memory_losses(ground))
 
 
 def _survey(
@@ -216,6 +221,31 @@ def detectable(n: int, limit: float | None) -> float | None:
     from scipy.special import betaincinv  # type: ignore[import-untyped, unused-ignore]  # slow
 
     return float(betaincinv(fewest, n - fewest + 1, POWER))  # P(Binomial(n, this) >= fewest) = POWER
+
+
+# ------------------------------------------------------------------------------------------------------ fidelity
+
+
+def _divergences(forced: Sequence[Forced], ground: _Ground) -> Iterator[Loss]:
+    """Mean KL divergence from the reference, nats: over all and by domain."""
+    domains = sorted({one.domain for one in forced})
+    for scope in (ALL, *domains) if domains else ():
+        part = [one for one in forced if scope in (ALL, one.domain)]
+        measured = next((m for m in ground.result.measurements if (m.metric, m.scope) == (MEAN_KLD, scope)), None)
+        if measured is None or measured.value is None:
+            yield _not_measured(MEAN_KLD, scope, (measured and measured.reason) or "it was not forced", ground)
+            continue
+        loss = Loss(
+            variant=ground.result.variant.name,
+            metric=MEAN_KLD,
+            scope=scope,
+            value=measured.value,
+            interval=kld_interval(part, 1 - ALPHA),
+            n=len({(one.family is not None, one.family or one.case) for one in part}),
+            budget=budget_for(ground.budgets, MEAN_KLD, scope),
+        )
+        cases = len({one.case for one in part})
+        yield _concluded(loss, Background(reference=ground.reference.variant.name, cases=cases))
 
 
 # ----------------------------------------------------------------------------------------------- speed and memory

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from suite.gate.budget_plan import MEMORY
+from suite.gate.budget_plan import FIDELITY, MEMORY
 from suite.records import ALL, Loss
 
 RATIOS = ("output_tokens", "speedup", *MEMORY)
@@ -19,6 +19,7 @@ TITLES = {
     "empty": "share of empty answers",
     "unparsable": "share of unparsable answers",
     "looping": "share of looping answers",
+    "mean_kld": "divergence",
     "speedup": "decode rate",
     "peak_rss_bytes": "peak memory",
     "peak_device_bytes": "peak accelerator memory",
@@ -46,7 +47,10 @@ def sentence(loss: Loss, background: Background) -> str:
     subject = f"{loss.variant}: {TITLES.get(loss.metric, loss.metric)} ({loss.scope})"
     if loss.value is None:
         return f"{subject} was not measured: {background.doubt or 'nothing to compare'}"
-    change = _ratio(loss, background) if loss.metric in RATIOS else _difference(loss, background)
+    if loss.metric in FIDELITY:
+        change = f"is {_nats(loss.value)} from {background.reference}"
+    else:
+        change = _ratio(loss, background) if loss.metric in RATIOS else _difference(loss, background)
     evidence = "; ".join(part for part in (_interval(loss, background), _counts(loss, background)) if part)
     said = f"{subject} {change}{f' ({evidence})' if evidence else ''}"
     return "; ".join(part for part in (said, _conclusion(loss, background)) if part)
@@ -106,6 +110,8 @@ def _interval(loss: Loss, background: Background) -> str:
         return ""
     level = f"{100 * background.confidence:.3g} %"
     low, high = loss.interval
+    if loss.metric in FIDELITY:
+        return f"{level}: {low:.3g} … {_nats(high)}"
     if loss.metric in RATIOS:
         return f"{level}: {low:.2f} … {high:.2f}"
     return f"{level}: {points(low)} … {points(high)} points worse"
@@ -116,7 +122,7 @@ def _counts(loss: Loss, background: Background) -> str:
         return f"{loss.n} launches" if loss.n != 1 else "1 launch"
     groups = f" in {loss.n} independent groups" if background.cases != loss.n else ""
     cases = f"{background.cases} cases{groups}"
-    if loss.metric == "output_tokens":
+    if loss.metric in ("output_tokens", *FIDELITY):
         return cases
     words = ("lost", "gained") if loss.metric in ("score", "exact") else ("more", "fewer")
     return f"{loss.lost} {words[0]} and {loss.gained} {words[1]} of {cases}"
@@ -147,7 +153,7 @@ def _doubt(loss: Loss, background: Background) -> str:
 
 def _unseen(loss: Loss) -> str:
     """What could not have been seen: below the smallest detectable change."""
-    if loss.metric in MEMORY:
+    if loss.metric in (*MEMORY, *FIDELITY):
         return ""
     if loss.mde is None:
         return "" if loss.metric in RATIOS else "no loss, however large, would be seen"
@@ -160,7 +166,7 @@ def _unseen(loss: Loss) -> str:
 
 def _needed(loss: Loss) -> str:
     """How many cases it takes to show that a budget holds even if nothing is lost; empty when there are that many."""
-    if loss.metric in RATIOS or loss.budget is None:
+    if loss.metric in (*RATIOS, *FIDELITY) or loss.budget is None:
         return ""
     if loss.budget.limit <= 0:
         return "and no number of cases shows that there is no loss at all"
@@ -170,8 +176,14 @@ def _needed(loss: Loss) -> str:
     return f"and to show that it holds takes {needed} cases that lose nothing" if needed > loss.n else ""
 
 
+def _nats(value: float) -> str:
+    return f"{value:.3g} nats"
+
+
 def _limit(loss: Loss) -> str:
     limit = loss.budget.limit if loss.budget else 0.0
+    if loss.metric in FIDELITY:
+        return _nats(limit)
     if loss.metric in RATIOS:
         return f"{limit:.2f} times" if loss.metric != "speedup" else f"at least {limit:.2f} times"
     return f"{points(limit)} points"

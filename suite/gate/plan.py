@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from suite.gate.compare_logprob import LOGPROB
 from suite.gate.policy import tolerance_for
 from suite.metrics.catalog import SPECS
+from suite.metrics.fidelity import BROKEN, DECODE_KLD, PATH_DISTANCE
 from suite.metrics.memory import PER_LAUNCH as MEMORY_METRICS
 from suite.metrics.quality import PER_OUTCOME as QUALITY_METRICS
 from suite.metrics.speed import PER_SAMPLE as SCENARIO_METRICS
@@ -19,6 +20,10 @@ _USUAL = {
     "empty",
     "unparsable",
     "logprob",
+    "mean_kld",
+    "decode_kld",
+    "path_distance",
+    "broken_logits",
     "prefill_tok_s",
     "ttft_s",
     "decode_tok_s",
@@ -45,27 +50,29 @@ def plan_gates(
     policy: Mapping[str, Tolerance],
     *,
     has_accelerator: bool = True,
+    fidelity: bool = False,
 ) -> tuple[GateItem, ...]:
     """The gates of every variant: quality, then speed, then memory.
 
     Score (and log-probability, where the policy says so) is gated for each domain and for ``all``, the other quality metrics
     for ``all``; speed for each scenario;
     load time, cold TTFT and memory for ``all``. Without an accelerator there is no gate on its memory. A metric that
-    the policy only informs about has no gate.
+    the policy only informs about has no gate. `fidelity` says whether there is a reference trace to be held against.
     """
     return tuple(
         GateItem(SPECS[metric].aspect, metric, scope)
-        for metric, scopes in _candidates([s.name for s in scenarios], sorted(set(domains))).items()
+        for metric, scopes in _candidates([s.name for s in scenarios], sorted(set(domains)), fidelity=fidelity).items()
         for scope in scopes
         if _is_gated(metric, tolerance_for(policy, metric, scope))
         if has_accelerator or metric != "peak_device_bytes"
     )
 
 
-def _candidates(scenarios: Sequence[str], domains: Sequence[str]) -> dict[str, Sequence[str]]:
+def _candidates(scenarios: Sequence[str], domains: Sequence[str], *, fidelity: bool) -> dict[str, Sequence[str]]:
     quality = {metric: [*domains, ALL] if metric in ("score", "exact") else [ALL] for metric in QUALITY_METRICS}
     return {
         **({**quality, LOGPROB: [*domains, ALL]} if domains else {}),
+        **({"mean_kld": [*domains, ALL], DECODE_KLD: [ALL], PATH_DISTANCE: [ALL], BROKEN: [ALL]} if fidelity else {}),
         **{metric: list(scenarios) for metric in SCENARIO_METRICS},
         **{metric: [ALL] for metric in ("load_s", "cold_ttft_s", *MEMORY_METRICS)},
     }

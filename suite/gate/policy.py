@@ -34,6 +34,11 @@ DEFAULT_POLICY: Mapping[str, Tolerance] = MappingProxyType(
         "unparsable": Tolerance(absolute=0.10),
         "logprob": Tolerance(absolute=0.02, gate=Gate.INFO),
         "logprob/all": Tolerance(absolute=0.02, gate=Gate.WARN),
+        "mean_kld": Tolerance(relative=0.20, absolute=0.001, gate=Gate.INFO),
+        "mean_kld/all": Tolerance(relative=0.10, absolute=0.0005),
+        "decode_kld": Tolerance(relative=0.20, absolute=0.001, gate=Gate.WARN),
+        "path_distance": Tolerance(relative=0.50, absolute=0.001),
+        "broken_logits": Tolerance(),
         "output_tokens": Tolerance(relative=0.25, gate=Gate.INFO),
     }
 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from suite.gate.answers import answer_of, is_same_answer, outcome_of_answer, pair_answers
+from suite.gate.compare_fidelity import DIVERGENCES, fidelity_of
 from suite.gate.compare_logprob import LOGPROB, is_known_otherwise
 from suite.gate.compare_speed import NOT_COMPARED, launch_medians
 from suite.gate.differences import quality_identity, quality_suspects, speed_identity, speed_suspects
@@ -19,6 +20,7 @@ from suite.records import (
     Aspect,
     BaselineCase,
     BaselineMetric,
+    CaseFidelity,
     Finding,
     Gate,
     Provenance,
@@ -33,6 +35,9 @@ from suite.records import (
 from suite.store.baselines import as_stored
 
 Mode = Literal["new", "changed", "all"]
+
+REVIEWED = frozenset({*DIVERGENCES, "same_top_1", "p99_kld", "ppl_ratio"})
+"""Figures of fidelity that are stored for people to review; comparing goes by the cases."""
 
 _DRIFTED = frozenset({Verdict.REGRESSED, Verdict.IMPROVED, Verdict.NOT_COMPARABLE})
 
@@ -89,7 +94,8 @@ def takes_speed(metrics: Mapping[str, BaselineMetric], old: Mapping[str, Baselin
 def refresh_quality(update: Update, old: QualityBaseline | None) -> QualityBaseline | None:
     """The quality baseline to write, or None when nothing would change."""
     run, result, trials, mode = update.run, update.result, update.trials, update.mode
-    answers = {trial.case: answer_of(trial) for trial in trials}
+    fidelity = fidelity_of(one for one in run.forced if one.variant == result.variant.name)
+    answers = {trial.case: replace(answer_of(trial), fidelity=fidelity.get(trial.case)) for trial in trials}
     domains = {trial.case: trial.domain for trial in trials}
     if old is None or mode == "all":
         cases = answers
@@ -108,7 +114,10 @@ def refresh_quality(update: Update, old: QualityBaseline | None) -> QualityBasel
         identity=quality_identity(result),
         suspects=quality_suspects(result, run.environment),
         provenance=update.provenance,
-        metrics=_quality_metrics(cases, domains, kept, touched),
+        metrics={
+            **_quality_metrics(cases, domains, kept, touched),
+            **_fidelity_metrics(result, cases, old if kept else None),
+        },
         cases=cases,
     )
 
@@ -185,7 +194,7 @@ def _merge_cases(update: Update, answers: Mapping[str, BaselineCase], old: Quali
     log-probability was not kept yet get it, as long as they are still given.
     """
     pairing = pair_answers(update.trials, old.cases)
-    accepted = {**old.cases, **{p.case: _complete(p.was, p.now) for p in pairing.pairs}}
+    accepted = {**old.cases, **{p.case: _complete(p.was, answers[p.case]) for p in pairing.pairs}}
     if update.mode == "new":
         return {**answers, **accepted}
     quality = [finding for finding in update.findings if finding.comparison.aspect is Aspect.QUALITY]
@@ -195,22 +204,48 @@ def _merge_cases(update: Update, answers: Mapping[str, BaselineCase], old: Quali
     drifted = {p.case for p in pairing.pairs if scopes & {ALL, p.domain} and not is_same_answer(p)}
     moved = {p.case for p in pairing.pairs if weighed & {ALL, p.domain} and is_known_otherwise(p)}
     replaced = drifted | moved | set(pairing.changed)
+    apart = {key.partition("/")[2] for key in keys if metric_of(key) in DIVERGENCES}
+    domains = {trial.case: trial.domain for trial in update.trials}
     return {
-        case: accepted[case] if case in accepted and case not in replaced else answer
+        case: _with_fidelity(
+            accepted[case] if case in accepted and case not in replaced else answer,
+            old.cases.get(case),
+            answer,
+            drifted=bool(apart & {ALL, domains[case]}),
+        )
         for case, answer in answers.items()
     }
 
 
+def _with_fidelity(taken: BaselineCase, was: BaselineCase | None, now: BaselineCase, *, drifted: bool) -> BaselineCase:
+    """The answer that is taken, with the accepted fidelity unless that drifted, is of another trace or was never measured."""
+    if now.fidelity is None:
+        asked_alike = was is not None and was.prompt_sha256 == now.prompt_sha256
+        return replace(taken, fidelity=was.fidelity if was is not None and asked_alike else None)
+    if was is None or was.fidelity is None or was.fidelity.trace != now.fidelity.trace or drifted:
+        return replace(taken, fidelity=now.fidelity)
+    return replace(taken, fidelity=_fill(was.fidelity, now.fidelity))
+
+
+def _fill(was: CaseFidelity, now: CaseFidelity) -> CaseFidelity:
+    """The accepted fidelity, with the decode path where it was not taken before: another case may be in the sample now."""
+    if was.decode_kld is not None or was.trace != now.trace:
+        return was
+    return replace(was, decode_kld=now.decode_kld, path_distance=now.path_distance)
+
+
 def _complete(was: BaselineCase, now: BaselineCase) -> BaselineCase:
-    """The accepted answer with what is known of the log-probability of the very same one now, where nothing was kept."""
+    """The accepted answer with its fidelity now, and the log-probability of the very same one now, where nothing was kept."""
+    if now.fidelity is not None:
+        was = replace(was, fidelity=_fill(was.fidelity, now.fidelity) if was.fidelity else now.fidelity)
     if was.logprob is not None or was.output_sha256 != now.output_sha256:
         return was
     return replace(was, output_ids=now.output_ids, logprob=now.logprob)
 
 
 def _graded(case: BaselineCase | None) -> BaselineCase | None:
-    """The answer without its log-probability, which no other metric goes by."""
-    return replace(case, output_ids=None, logprob=None) if case else None
+    """The answer without its log-probability and its fidelity, which no other metric goes by."""
+    return replace(case, output_ids=None, logprob=None, fidelity=None) if case else None
 
 
 def _touched_scopes(
@@ -236,3 +271,25 @@ def _quality_metrics(
             fresh = BaselineMetric(value=mean_of(metric, outcomes), unit=SPECS[metric].unit)
             metrics[key] = fresh if scope in touched or key not in kept else kept[key]
     return metrics
+
+
+def _fidelity_metrics(
+    result: VariantResult, cases: Mapping[str, BaselineCase], old: QualityBaseline | None
+) -> dict[str, BaselineMetric]:
+    """The figures of fidelity, for people to review: of this run where any case's were taken from it, else as they were."""
+    taken = _fidelity_in(cases)
+    if not taken:
+        return {}
+    accepted = {key: metric for key, metric in old.metrics.items() if metric_of(key) in REVIEWED} if old else {}
+    if old is not None and _fidelity_in(old.cases) == taken:
+        return accepted
+    fresh = {
+        f"{m.metric}/{m.scope}": BaselineMetric(value=m.value, unit=SPECS[m.metric].unit)
+        for m in result.measurements
+        if m.metric in REVIEWED and m.value is not None
+    }
+    return fresh or accepted
+
+
+def _fidelity_in(cases: Mapping[str, BaselineCase]) -> dict[str, CaseFidelity]:
+    return {case: answer.fidelity for case, answer in cases.items() if answer.fidelity is not None}

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 
-from suite.gate.decide import PASS_ALPHA, estimate_of, flip_counts, limit_of, log_limit
+from suite.gate.decide import PASS_ALPHA, estimate_of, flip_counts, is_ratio, limit_of, log_limit
 from suite.metrics.catalog import SPECS
 from suite.records import Aspect, Comparison, Direction, Tolerance
 from suite.stats.binomial import net_loss_bounds, smallest_significant_loss
 from suite.stats.intervals import spend, t_quantile
+
+_MOST_LOG = math.log(1000.0)
+"""A test that sees no less than a thousandfold change sees nothing."""
 
 
 def find_smallest(comparison: Comparison, tolerance: Tolerance, level: float) -> float | None:
@@ -51,8 +54,10 @@ def count_draws(comparison: Comparison) -> tuple[int, int]:
     return comparison.n, flip_counts(comparison)[1]
 
 
-def _to_drift(comparison: Comparison, log: float) -> float:
+def _to_drift(comparison: Comparison, log: float) -> float | None:
     """From a log ratio to the share of the old value; log-probabilities are on their scale already."""
-    if comparison.aspect is Aspect.QUALITY:
+    if not is_ratio(comparison):
         return log
-    return math.expm1(log) if SPECS[comparison.metric].direction is Direction.LOWER else -math.expm1(-log)
+    if SPECS[comparison.metric].direction is Direction.HIGHER:
+        return -math.expm1(-log)
+    return math.expm1(log) if log < _MOST_LOG else None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from suite.gate.decide import blames_machine, flip_counts, grew_from_nothing, is_estimated, limit_of
+from suite.gate.decide import RATIOS, blames_machine, flip_counts, grew_from_nothing, is_estimated, is_ratio, limit_of
 from suite.gate.family import Decision
 from suite.gate.sensitivity import can_pass
 from suite.metrics.catalog import SPECS
+from suite.metrics.fidelity import BROKEN
 from suite.records import Aspect, Comparison, Direction, Tier, Tolerance, Verdict
 from suite.stats.binomial import ALPHA
 
@@ -24,6 +25,10 @@ TITLES = {
     "exact": "share of right answers",
     "output_tokens": "answer length",
     "logprob": "log-probability of the accepted answers",
+    "mean_kld": "divergence from the reference",
+    "decode_kld": "divergence from the reference, decoding",
+    "path_distance": "distance between its prefill and decode paths",
+    "broken_logits": "share of logits that are no numbers",
     "truncated": "share of truncated answers",
     "empty": "share of empty answers",
     "unparsable": "share of unparsable answers",
@@ -33,6 +38,8 @@ TITLES = {
 NATS = "nats a token"
 _UNITS = {"tokens": "tokens", "nats": NATS}
 """Unit of a metric of answers → that of its amounts; all others are shares, told in points of 100."""
+_INTERVALS = {Aspect.SPEED: "95 %", Aspect.QUALITY: "95 % one-sided bounds", Aspect.MEMORY: "any launch beside any"}
+"""What an interval is."""
 
 
 def sentence(comparison: Comparison, tolerance: Tolerance, decision: Decision) -> str:
@@ -42,7 +49,19 @@ def sentence(comparison: Comparison, tolerance: Tolerance, decision: Decision) -
         return f"{subject} {_UNRESOLVED.get(comparison.unresolved, 'has no verdict')}: {comparison.reason}"
     if comparison.observed is None or comparison.baseline is None:
         return f"{subject} was not measured"
+    if comparison.metric == BROKEN:
+        return f"{subject} {_broken(comparison, tolerance)}"
     return f"{subject} {_change(comparison)}{_evidence(comparison)}; {_limits(comparison, tolerance, decision)}"
+
+
+def _broken(comparison: Comparison, tolerance: Tolerance) -> str:
+    """Logits that are no numbers: held against none at all, whatever was accepted."""
+    share, cases = f"{100 * (comparison.observed or 0.0):.3g} %", _counted_cases(comparison.n)
+    if not comparison.observed:
+        return f"is {share}, as it must be, on {cases}"
+    most = f"at most {100 * tolerance.absolute:.2g} % may be" if tolerance.absolute else "none may be"
+    where = f", {comparison.reason}" if comparison.reason else ""
+    return f"is {share}, on {cases}{where}; {most}"
 
 
 _UNRESOLVED = {
@@ -67,7 +86,7 @@ def format_value(metric: str, value: float) -> str:
         case "tokens":
             return f"{value:.1f} tokens"
         case "nats":
-            return f"{value:.4f}"
+            return f"{value:#.3g} nats" if metric in RATIOS else f"{value:.4f}"
         case _:
             return f"{value:.3f}"
 
@@ -88,17 +107,15 @@ def _number(comparison: Comparison, amount: float) -> str:
 
 
 def _unit(comparison: Comparison) -> str:
-    if comparison.aspect is not Aspect.QUALITY:
+    if is_ratio(comparison):
         return "%"
     return _UNITS.get(SPECS[comparison.metric].unit, "points")
 
 
 def _change(comparison: Comparison) -> str:
     old, new = (format_value(comparison.metric, value or 0.0) for value in (comparison.baseline, comparison.observed))
-    if comparison.identical and is_estimated(comparison):
-        return f"is unchanged at {new}: every accepted answer is as likely as it was, on {comparison.n} cases"
     if comparison.identical:
-        return f"is unchanged at {new}: every answer is the same, token for token, on {comparison.n} cases"
+        return f"is unchanged at {new}: {_identical(comparison)}"
     if comparison.drift is None:
         return f"rose from nothing to {new}"
     if comparison.drift == 0:
@@ -110,15 +127,24 @@ def _change(comparison: Comparison) -> str:
     return f"{moved}, {old} → {new}"
 
 
+def _identical(comparison: Comparison) -> str:
+    if comparison.metric in RATIOS:
+        return "it is the same in every case"
+    if is_estimated(comparison):
+        return f"every accepted answer is as likely as it was, on {comparison.n} cases"
+    return f"every answer is the same, token for token, on {comparison.n} cases"
+
+
 def _evidence(comparison: Comparison) -> str:
     """Interval, counts and test, as far as there are any, in brackets."""
     parts = []
     if comparison.interval is not None and not comparison.identical:
         low, high = (_number(comparison, bound) for bound in comparison.interval)
-        level = "95 % one-sided bounds" if comparison.aspect is Aspect.QUALITY else "95 %"
+        level = _INTERVALS[comparison.aspect]
         parts.append(f"{level}: {low} … {high} {_unit(comparison)} worse")
     if is_estimated(comparison) and comparison.aspect is Aspect.QUALITY:
-        parts.append(f"{comparison.n} cases, families counted once")
+        parts.append(f"{_counted_cases(comparison.n)}, families counted once")
+    parts += _floor(comparison)
     if comparison.aspect is Aspect.SPEED:
         parts.append(_launches(comparison))
     if comparison.p_value is not None and not comparison.identical:
@@ -131,6 +157,18 @@ def _evidence(comparison: Comparison) -> str:
     if comparison.contended:
         parts.append(comparison.contended)
     return f" ({'; '.join(parts)})" if parts else ""
+
+
+def _floor(comparison: Comparison) -> list[str]:
+    """What was added to both sides of a ratio, where it is large enough to be seen in it."""
+    floor = comparison.numeric_floor
+    if comparison.identical or 100 * floor < abs(comparison.baseline or 0.0) or not floor:
+        return []
+    return [f"{floor:.3g} nats of numerics added to either side"]
+
+
+def _counted_cases(count: int) -> str:
+    return f"{count} case{'s' * (count != 1)}"
 
 
 def _mute(comparison: Comparison) -> list[str]:
@@ -152,9 +190,10 @@ def _launches(comparison: Comparison) -> str:
 def _limits(comparison: Comparison, tolerance: Tolerance, decision: Decision) -> str:
     """Tolerance, what could have been seen, and why it cannot be told when it cannot."""
     limit = limit_of(comparison, tolerance)
-    words = [f"tolerance {_tell_limit(comparison, limit)}"]
+    in_nats = _is_told_in_nats(comparison, limit, tolerance)
+    words = [f"tolerance {_tell_limit(comparison, limit, in_nats=in_nats)}"]
     if comparison.mde is not None:
-        words.append(f"could have seen {format_amount(comparison, comparison.mde)}")
+        words.append(f"could have seen {_tell_limit(comparison, comparison.mde, in_nats=in_nats)}")
     elif comparison.p_value is not None:
         words.append(f"{comparison.n} cases are too few to show any loss")
     if not comparison.identical and not can_pass(comparison, limit):
@@ -166,9 +205,18 @@ def _limits(comparison: Comparison, tolerance: Tolerance, decision: Decision) ->
     return ", ".join(words)
 
 
-def _tell_limit(comparison: Comparison, limit: float) -> str:
-    """The tolerance; what grew from nothing has no share that it grew by."""
-    return format_value(comparison.metric, limit) if grew_from_nothing(comparison) else format_amount(comparison, limit)
+def _is_told_in_nats(comparison: Comparison, limit: float, tolerance: Tolerance) -> bool:
+    """Whether a share of the old value would be a silly one: of next to nothing, where the absolute tolerance counts."""
+    return comparison.metric in RATIOS and limit > max(tolerance.relative, tolerance.duet or 0.0) + 1e-6
+
+
+def _tell_limit(comparison: Comparison, limit: float, *, in_nats: bool) -> str:
+    """An amount on the scale of the tolerance; what grew from nothing has no share that it grew by."""
+    if in_nats:
+        return f"{limit * (abs(comparison.baseline or 0.0) + comparison.numeric_floor):.3g} nats"
+    if grew_from_nothing(comparison):
+        return format_value(comparison.metric, limit)
+    return format_amount(comparison, limit)
 
 
 def _doubt(comparison: Comparison, limit: float, decision: Decision) -> str:
@@ -184,6 +232,8 @@ def _doubt(comparison: Comparison, limit: float, decision: Decision) -> str:
 
 
 def _doubt_speed(comparison: Comparison, limit: float, decision: Decision) -> str:
+    if comparison.aspect is Aspect.MEMORY:
+        return "its launches differ by as much among themselves"
     if comparison.interval is None:
         side_by_side = comparison.tier is Tier.DUET
         return (

@@ -120,5 +120,55 @@ _QUALITY = (
     ),
 )
 
-SPECS: Mapping[str, MetricSpec] = MappingProxyType({spec.name: spec for spec in (*_SPEED, *_MEMORY, *_QUALITY)})
+_LUMPED = "over the reference's 64 likeliest tokens and one bucket for the rest: a lower bound"
+_ALONG = "along the reference's own answers, evaluated in batches"
+_FIDELITY = (
+    _spec(
+        "mean_kld",
+        "nats",
+        "lower",
+        Aspect.QUALITY,
+        f"mean KL divergence from the reference, {_ALONG}",
+        _LUMPED,
+    ),
+    _spec("median_kld", "nats", "lower", Aspect.QUALITY, "median of the same over positions"),
+    _spec("p99_kld", "nats", "lower", Aspect.QUALITY, "99th percentile of the same, nearest rank"),
+    _spec(
+        "decode_kld",
+        "nats",
+        "lower",
+        Aspect.QUALITY,
+        "the same as mean_kld, evaluated token by token, on a fixed sample of the cases",
+    ),
+    _spec(
+        "path_distance",
+        "nats",
+        "lower",
+        Aspect.QUALITY,
+        "mean KL divergence of the variant's own decode path from its batched path, on the same sample",
+    ),
+    _spec(
+        "same_top_1",
+        "share",
+        "higher",
+        Aspect.QUALITY,
+        f"share of positions with the reference's likeliest token, {_ALONG}",
+    ),
+    _spec(
+        "delta_p", "probability", "higher", Aspect.QUALITY, f"mean of p - p of the reference, of its token, {_ALONG}"
+    ),
+    _spec("rms_delta_p", "probability", "lower", Aspect.QUALITY, "root mean square of the same"),
+    _spec(
+        "ppl_ratio",
+        "x",
+        "lower",
+        Aspect.QUALITY,
+        f"perplexity of the reference's answers / that under the reference, {_ALONG}",
+    ),
+    _spec("broken_logits", "share", "lower", Aspect.QUALITY, "share of positions whose logits are NaN or infinite"),
+)
+
+SPECS: Mapping[str, MetricSpec] = MappingProxyType(
+    {spec.name: spec for spec in (*_SPEED, *_MEMORY, *_QUALITY, *_FIDELITY)}
+)
 """Metric identifier → what it means, for every quantity that we measure."""

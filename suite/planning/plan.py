@@ -54,7 +54,8 @@ class Ground:
         """The gates of one variant."""
         domains = {case.domain for case in self.cases}
         accelerated = self.environment.identity.get("device", "cpu") != "cpu"
-        return plan_gates(self.matrix.scenarios, domains, self.policy, has_accelerator=accelerated)
+        referenced = self.matrix.reference is not None
+        return plan_gates(self.matrix.scenarios, domains, self.policy, has_accelerator=accelerated, fidelity=referenced)
 
 
 def make_plan(ground: Ground, wanted: Mapping[str, float]) -> Outlook:

@@ -61,7 +61,8 @@ def close_run(question: Question, session: MatrixSession | None, *, lost: int, i
     write_text(question.directory / "report.md", markdown.render(report))
     write_run(run, question.directory, specs=SPECS)
     unlinked = _link_latest(question)
-    refused, said = accept_baselines(run, question) if question.settings.update else (False, ())
+    traced = tuple(ledger.traced.values())
+    refused, said = accept_baselines(run, question, traced) if question.settings.update else (False, ())
     one_sided = _tell_one_sided(question, run)
     lines = [
         *question.remarks,

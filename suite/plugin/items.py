@@ -11,13 +11,14 @@ import pytest
 from suite.engine.failures import VariantFailed
 from suite.errors import QuantdriftError
 from suite.gate import failing
-from suite.gate.budget_plan import ANSWERS, BudgetItem, judge_budget
+from suite.gate.budget_plan import QUALITY, BudgetItem, judge_budget
+from suite.gate.compare_fidelity import FIDELITY
 from suite.gate.plan import GateItem
 from suite.records import Aspect, Case, Finding, TrialStatus, Variant, Verdict
 from suite.reporting.failure import explain
 from suite.reporting.hostile import plain
 from suite.reporting.junit import case_properties, gate_properties
-from suite.settings import Settings
+from suite.settings import Phase, Settings
 
 if TYPE_CHECKING:
     from suite.plugin.active import MatrixPlugin
@@ -150,15 +151,22 @@ class MatrixFile(pytest.File):
         plan, only = self.plugin.question.plan, self.plugin.settings.only
         for variant in plan.asked_for:
             common: dict[str, Any] = {"plugin": self.plugin, "variant": variant}
-            if only != "speed":
+            if only in (None, "answers"):
                 for case in plan.cases:
                     yield CaseItem.from_parent(self, name=f"test_case[{variant.name}-{case.id}]", case=case, **common)
             for gate in plan.gates:
-                if only is None or (gate.aspect is Aspect.QUALITY) == (only == "answers"):
+                if only in (None, *parts_of(gate.aspect is Aspect.QUALITY, gate.metric in FIDELITY)):
                     yield GateTest.from_parent(self, name=name_gate(variant, gate), gate=gate, **common)
             for budget in plan.budgets if variant.old_of is None and not variant.reference else ():
-                if only is None or (budget.metric in ANSWERS) == (only == "answers"):
+                if only in (None, *parts_of(budget.metric in QUALITY, budget.metric in FIDELITY)):
                     yield BudgetTest.from_parent(self, name=budget.name(variant.name), budget=budget, **common)
+
+
+def parts_of(quality: bool, fidelity: bool) -> tuple[Phase, ...]:
+    """The parts of the work, as ``--matrix-only`` names them, that a gate belongs to."""
+    if not quality:
+        return ("speed",)
+    return ("answers", "fidelity") if fidelity else ("answers",)
 
 
 def name_gate(variant: Variant, gate: GateItem) -> str:

@@ -134,6 +134,9 @@ class Trial:
     answer, or another one that it was made to weigh. None without an accepted answer, or when the backend cannot tell."""
     accepted_sha256: str | None = None
     """Hash of the token ids of that accepted answer."""
+    cached_from: str | None = None
+    """The run that gave the answer, where it was taken from there (``--matrix-cached``) and graded anew. It has no times then:
+    `Generation.token_times_s` is empty, `Generation.prefill_s` is 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

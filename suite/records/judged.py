@@ -8,6 +8,7 @@ from typing import Literal
 
 from suite.records.asked import Budget, Matrix, Tolerance, Variant
 from suite.records.found import Artifact, Environment, Launch, Measurement, SpeedSample, Trial, VariantFailure
+from suite.records.traced import Forced
 from suite.records.words import Aspect, Gate, Tier, Verdict
 
 
@@ -38,7 +39,8 @@ class Comparison:
     (now - then) / then where lower is better, so that 0.1 reads as "10 % of the baseline lost". Quality: the same
     difference in the metric's own unit."""
     interval: tuple[float, float] | None = None
-    """95 % interval of `drift`; for quality each end is a one-sided 95 % bound, so that it agrees with `p_value`."""
+    """95 % interval of `drift`; for quality each end is a one-sided 95 % bound, so that it agrees with `p_value`;
+    for memory the least and the largest drift between any launch now and any then."""
     mde: float | None = None
     """The smallest worsening that could have been told from noise at the level in force, same unit as `drift`: of speed
     and log-probabilities the smallest that is beyond the tolerance for sure, of answers the smallest net loss. Set when it is
@@ -52,6 +54,8 @@ class Comparison:
     """Its degrees of freedom."""
     assumed: bool = False
     """Whether the spread between sessions was assumed, since the machine was never calibrated."""
+    numeric_floor: float = 0.0
+    """Fidelity: nats a position that were added to both sides, so that what is beneath numerics is no drift."""
     log_floor: float = 0.0
     """The part of the standard error that no number of launches on this side makes smaller."""
     p_value: float | None = None
@@ -173,5 +177,7 @@ class Run:
     against: tuple[VariantResult, ...] = ()
     """The old sides of a duet, measured beside the variants that they are named in."""
     losses: tuple[Loss, ...] = ()
+    forced: tuple[Forced, ...] = ()
+    """What each variant made of the reference trace."""
     creep: tuple[Finding, ...] = ()
     """Held against the first accepted baselines, where the latest ones have moved away from them. Informs only."""

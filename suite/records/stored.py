@@ -37,6 +37,20 @@ class BaselineMetric:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CaseFidelity:
+    """How far a variant was from the reference in one case, nats a position."""
+
+    trace: str
+    """The first digits of the traced case's hash: another trace is another question."""
+    kld: float
+    """Along the batched path."""
+    decode_kld: float | None = None
+    """Along the decode path, where the case is in the sample."""
+    path_distance: float | None = None
+    """Of the decode path from the batched one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineCase:
     """One accepted answer."""
 
@@ -54,6 +68,8 @@ class BaselineCase:
     """The answer's token ids, decimal, with a space between them; None in baselines accepted before they were kept."""
     logprob: float | None = None
     """Mean log-probability of its tokens, in nats; None too where the backend gives none."""
+    fidelity: CaseFidelity | None = None
+    """None in baselines accepted before it was measured, and where the backend cannot be forced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,6 +43,8 @@ def _columns(report: Report, *, compact: bool) -> list[Column]:
     ]
     if device:
         columns.append(column("peak device", "device", 45, lambda row: size(row.peak_device_bytes)))
+    if any(row.kld is not None for row in rows):
+        columns.append(column("KLD", "KLD", 72, lambda row: wording.short_nats(row.kld)))
     columns += [_domain(report, position, compact) for position in range(len(report.domains))]
     columns.append(column("ungraded", "ungraded", 10, ungraded))
     return columns + _verdicts(rows, compact)

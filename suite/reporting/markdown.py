@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from suite.records import Finding, Verdict
 from suite.reporting import wording
+from suite.reporting.fidelity import fidelity_markdown
 from suite.reporting.folding import Group
 from suite.reporting.hostile import cut, markdown, markdown_code, one_line, plain
 from suite.reporting.layout import speedup, ungraded
@@ -38,6 +39,8 @@ def _document(report: Report) -> Iterator[str]:
     yield from _groups(report)
     if report.losses:
         yield loss_markdown(report.losses, reference=report.reference)
+    if report.fidelity:
+        yield fidelity_markdown(report.fidelity, report.domains)
     yield from _judged(report)
     yield from _answers(report)
 
@@ -51,17 +54,18 @@ def _row(cells: Iterable[str]) -> str:
 
 def _table(report: Report) -> Iterator[str]:
     device = any(row.peak_device_bytes is not None for row in report.rows)
+    fidelity = any(row.kld is not None for row in report.rows)
     domains = [markdown(domain) for domain in report.domains]
     numbers = ["size", "bpw", "prefill tok/s", "decode tok/s", "speed-up", "TTFT", "peak RSS"]
-    numbers += [*(["peak device memory"] if device else []), *domains, "ungraded"]
+    numbers += [*(["peak device memory"] if device else []), *(["KLD"] if fidelity else []), *domains, "ungraded"]
     yield _row(["variant", *numbers, "quality", "speed"])
     yield _row(["---", *("---:" for _ in numbers), "---", "---"])
     for row in report.rows:
-        yield _row(_cells(row, device))
+        yield _row(_cells(row, device, fidelity))
     yield ""
 
 
-def _cells(row: Row, device: bool) -> list[str]:
+def _cells(row: Row, device: bool, fidelity: bool) -> list[str]:
     return [
         markdown_code(row.variant),
         wording.size(row.size_bytes),
@@ -72,6 +76,7 @@ def _cells(row: Row, device: bool) -> list[str]:
         wording.duration(row.ttft_s),
         wording.size(row.peak_rss_bytes),
         *([wording.size(row.peak_device_bytes)] if device else []),
+        *([wording.nats(row.kld)] if fidelity else []),
         *(wording.score(score.score) for score in row.scores),
         ungraded(row),
         _emphasized(row.quality),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from suite.gate.failing import fails, is_accepted
 from suite.metrics.speed import speedup_interval
 from suite.records import (
+    ALL,
     VERDICTS_WORST_FIRST,
     Aspect,
     Finding,
@@ -24,6 +25,8 @@ from suite.records import (
     VariantResult,
     Verdict,
 )
+from suite.reporting.cached import tell_cached
+from suite.reporting.fidelity import Fidelity, measured_fidelity
 from suite.reporting.folding import Group, fold, is_gate, worst_first
 from suite.reporting.unmeasured import unmeasured
 from suite.reporting.wording import counted, listed
@@ -81,6 +84,8 @@ class Row:
     speedup: Speedup | None
     peak_rss_bytes: float | None
     peak_device_bytes: float | None
+    kld: float | None
+    """Mean KL divergence from the reference along its own answers, nats."""
     scores: tuple[DomainScore, ...]
     quality: Verdict
     speed: Verdict
@@ -136,6 +141,8 @@ class Report:
     reference: str | None
     losses: tuple[Loss, ...]
     """What each variant costs against the reference of the same run."""
+    fidelity: tuple[Fidelity, ...]
+    """How far each variant is from the reference; empty when none was forced through its trace."""
     headline: str
     totals: Totals
 
@@ -162,9 +169,10 @@ def build_report(run: Run) -> Report:
         groups=fold(findings, run.variants, run.settings.get("update")),
         unmeasured=unmeasured(run),
         notes=run.matrix.notes,
-        remarks=tuple(describe_protocol(run)),
+        remarks=(*describe_protocol(run), *tell_cached(run)),
         reference=run.matrix.reference.name if run.matrix.reference else None,
         losses=run.losses,
+        fidelity=measured_fidelity(run),
         headline=_headline(totals, failed, accepted, _broken(run, rows)),
         totals=totals,
     )
@@ -182,7 +190,7 @@ def describe_protocol(run: Run) -> Iterator[str]:
         seen = [f.comparison.mde for f in run.findings if _is_timed(f) and f.comparison.mde is not None]
         most = f"; of decode it could have seen no less than {min(seen):.1%} to {max(seen):.1%}" if seen else ""
         yield (
-            "quick: 3 launches, one scenario, not extended while undecided"
+            f"quick: {run.matrix.protocol.launches} launches, one scenario, not extended while undecided"
             f"{most}. Other scenarios, and stalls that come rarely, it cannot see"
         )
     stored = any(_is_timed(f) and f.comparison.tier is Tier.STORED for f in run.findings)
@@ -231,6 +239,7 @@ def _row(
         speedup=_speedup(measured, scenario),
         peak_rss_bytes=_value(measured, "peak_rss_bytes", "all"),
         peak_device_bytes=_value(measured, "peak_device_bytes", "all"),
+        kld=_value(measured, "mean_kld", ALL),
         scores=tuple(_domain_score(domain, measured, mine) for domain in domains),
         quality=_verdict(result.failure, own, speed=False),
         speed=_verdict(result.failure, own, speed=True),

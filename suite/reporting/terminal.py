@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from suite.records import Flip, Gate, Verdict
 from suite.reporting import wording
+from suite.reporting.fidelity import fidelity_remarks
 from suite.reporting.folding import Group, Point
 from suite.reporting.hostile import filled, one_line, plain, quoted, wrapped
 from suite.reporting.layout import layout
@@ -148,6 +149,7 @@ def _remarks(report: Report, width: int) -> Iterator[str]:
 def _sentences(report: Report) -> Iterator[str]:
     if report.scenario and any(row.decode_tok_s is not None for row in report.rows):
         yield f"speeds are those of scenario {one_line(report.scenario)}"
+    yield from (one_line(remark) for remark in fidelity_remarks(report.fidelity))
     for row in report.rows:
         if row.mismatch:
             yield f"label of {one_line(row.variant)}: {one_line(row.mismatch)}"

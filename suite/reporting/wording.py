@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from suite.gate.decide import RATIOS, is_ratio
 from suite.metrics.catalog import SPECS
-from suite.records import Aspect, Comparison, Finding, Tier, Tolerance
+from suite.records import Comparison, Finding, Tier, Tolerance
 
 ABSENT = "–"
 """Shown where there is no number; the sections under the table say why."""
 
 _UNITS = (("_tok_s", "tok/s"), ("_bytes", ""), ("_s", ""))
-_ACRONYMS = {"ttft": "TTFT", "itl": "ITL", "tpot": "TPOT", "rss": "RSS", "uss": "USS", "kv": "KV", "kld": "KLD"}
-_NAMES = {"peak_device_bytes": "peak device memory", "speedup": "speed-up"}
+_ACRONYMS = {
+    "ttft": "TTFT", "itl": "ITL", "tpot": "TPOT", "rss": "RSS", "uss": "USS", "kv": "KV", "kld": "KLD", "ppl": "PPL",
+}  # fmt: skip
+_NAMES = {
+    "peak_device_bytes": "peak device memory",
+    "speedup": "speed-up",
+    "same_top_1": "same top-1",
+    "delta_p": "Δp",
+    "rms_delta_p": "RMS Δp",
+}
 _GIGA, _MEGA, _KILO = 1e9, 1e6, 1e3
 _PERCENT = 100
 _SHARES = ("credit", "share")
@@ -39,6 +48,8 @@ def value(metric: str, number: float | None) -> str:
         return size(number)
     if metric.endswith("_s"):
         return duration(number)
+    if metric in RATIOS:
+        return f"{nats(number)} nats"
     return score(number) if 0 <= number <= 1 else f"{number:.4g}"
 
 
@@ -74,6 +85,20 @@ def score(number: float | None) -> str:
         return ABSENT
     text = f"{number:.2f}"
     return text.removeprefix("0")
+
+
+def nats(number: float | None) -> str:
+    """A divergence, three significant digits: ``0.058``, ``1.7e-05``, ``0``."""
+    return ABSENT if number is None else f"{number:.3g}"
+
+
+def short_nats(number: float | None) -> str:
+    """A divergence for a narrow column: ``.0580``, ``1.23``, ``<.0001``; ``0`` is nothing at all."""
+    if number is None:
+        return ABSENT
+    if number < 0.00005:
+        return "<.0001" if number else "0"
+    return f"{number:.4f}".removeprefix("0") if number < 0.99995 else f"{number:.3g}"
 
 
 def drift(comparison: Comparison) -> str:
@@ -117,8 +142,8 @@ def tolerance(limit: Tolerance | None, comparison: Comparison) -> str:
     relative = limit.duet if side_by_side and limit.duet is not None else limit.relative
     parts = [f"{relative * _PERCENT:.3g} %"] if relative else []
     if limit.absolute:
-        quality = comparison.aspect is Aspect.QUALITY
-        parts.append(_amount(comparison, limit.absolute) if quality else value(comparison.metric, limit.absolute))
+        own = is_ratio(comparison)  # then the absolute part is no share, but in the metric's own unit
+        parts.append(value(comparison.metric, limit.absolute) if own else _amount(comparison, limit.absolute))
     return " and ".join(parts) or "0"
 
 
@@ -150,8 +175,8 @@ def _digits(number: float) -> str:
 
 
 def _unit(comparison: Comparison) -> str:
-    """Drift of speed and memory is relative; that of quality is in the metric's own unit, shares as points of 100."""
-    if comparison.aspect is not Aspect.QUALITY:
+    """Drift of speed, memory and divergences is relative; that of answers is in the metric's own unit, shares as points."""
+    if is_ratio(comparison):
         return "%"
     spec = SPECS.get(comparison.metric)
     return "points" if spec is None or spec.unit in _SHARES else spec.unit

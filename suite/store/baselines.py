@@ -119,7 +119,9 @@ def encode(baseline: QualityBaseline | SpeedBaseline, *, where: str = "baseline"
         if not document["provenance"][name]:
             del document["provenance"][name]
     for case in document.get("cases", {}).values():
-        for name in ("output_ids", "logprob"):  # of backends that know
+        if case["fidelity"] is not None:
+            case["fidelity"] = {name: value for name, value in case["fidelity"].items() if value is not None}
+        for name in ("output_ids", "logprob", "fidelity"):  # of backends that know
             if case[name] is None:
                 del case[name]
     for metric in document["metrics"].values():

@@ -16,11 +16,13 @@ from suite.records import (
     SCHEMA_VERSION,
     Environment,
     Finding,
+    Forced,
     Launch,
     Note,
     RenderedPrompts,
     ResolvedArtifact,
     SpeedSample,
+    Traced,
     Trial,
     VariantFailure,
 )
@@ -37,6 +39,8 @@ KINDS: Mapping[str, type[Any]] = MappingProxyType(
         "speed_sample": SpeedSample,
         "failure": VariantFailure,
         "finding": Finding,
+        "forced": Forced,
+        "traced": Traced,
         "note": Note,
     }
 )

@@ -41,6 +41,11 @@ def noise_file(root: Path, model: str, machine: str) -> Path:
     return root / safe_name(model, "model") / "noise" / f"{safe_name(machine, 'machine')}.json"
 
 
+def trace_file(root: Path, model: str) -> Path:
+    """``<root>/<model>/trace.npz``."""
+    return root / safe_name(model, "model") / "trace.npz"
+
+
 def run_directory(root: Path, run: str) -> Path:
     """``<root>/runs/<run>``, where `root` is the project's ``.quantdrift``."""
     return root / "runs" / safe_name(run, "run")

@@ -88,6 +88,7 @@ def encode_run(run: Run, specs: Mapping[str, MetricSpec]) -> Plain:
         "creep": [_encode_finding(finding) for finding in run.creep],
         "trials": [_encode_trial(trial) for trial in run.trials],
         "speed_samples": [_encode_sample(sample) for sample in run.speed_samples],
+        "forced": [dump(forced) for forced in run.forced],
     }
 
 
@@ -102,6 +103,7 @@ def _decode_run(document: Plain) -> Plain:
         "creep": [_decode_finding(row) for row in document.get("creep", [])],
         "trials": [_decode_trial(row) for row in document["trials"]],
         "speed_samples": [_pick(row, _SAMPLE) for row in document["speed_samples"]],
+        "forced": list(document.get("forced", [])),
     }
 
 

@@ -114,6 +114,43 @@ class Weighed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Force:
+    """Force the model through an answer (teacher forcing). Answered by `Examined`."""
+
+    prompt: list[int]
+    answer: list[int]
+    batched: bool
+    """Along the batched path, as a prompt is evaluated; otherwise token by token, as an answer is generated."""
+    top: int = 0
+    """How many of the likeliest tokens are told at each position, where none are `asked` for."""
+    asked: list[list[int]] | None = None
+    """Tokens whose log-probabilities are told, for each position of the answer; as many for each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """What the logits before each token of the answer say. Arrays are base64 of little-endian numbers of four bytes, one for
+    each position, log-probabilities in nats; all "" when the backend cannot be forced.
+    """
+
+    width: int
+    """Tokens told of at each position."""
+    chosen: str
+    """Of the answer's own token."""
+    best: str
+    """The likeliest token, int32."""
+    best_logprob: str
+    ids: str
+    """Shape (positions, width), int32: the likeliest tokens, "" where they were asked for."""
+    logprobs: str
+    """Shape (positions, width)."""
+    rest: str
+    """Of all other tokens together."""
+    broken: list[int]
+    """Positions whose logits are no numbers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
     """Read memory. Answered by `Memory`."""
 
@@ -153,8 +190,8 @@ class Failed:
     message: str
 
 
-Request = Load | Render | Encode | Generate | Weigh | Measure | Make
-Response = Loaded | Rendered | Encoded | Generated | Weighed | Memory | Made | Failed
+Request = Load | Render | Encode | Generate | Weigh | Force | Measure | Make
+Response = Loaded | Rendered | Encoded | Generated | Weighed | Examined | Memory | Made | Failed
 
 _TYPES: Mapping[str, type[Any]] = {
     cls.__name__: cls
@@ -169,6 +206,8 @@ _TYPES: Mapping[str, type[Any]] = {
         Generated,
         Weigh,
         Weighed,
+        Force,
+        Examined,
         Measure,
         Memory,
         Make,

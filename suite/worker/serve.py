@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from suite import backends, clock
-from suite.backends.base import Backend, LoadedModel, Prefilled, Weighing
+from suite.backends.base import Backend, Forcing, LoadedModel, Prefilled, Weighing
 from suite.errors import LoadError, QuantdriftError, Unavailable, UsageError
 from suite.worker import memory
+from suite.worker.forcing import examine
 from suite.worker.messages import (
     Encode,
     Encoded,
+    Examined,
     Failed,
+    Force,
     Generate,
     Generated,
     Load,
@@ -69,6 +72,8 @@ class Server:
                 response = self._generate(request)
             case Weigh():
                 response = self._weigh(request)
+            case Force():
+                response = self._force(request)
             case Measure():
                 response = self._measure()
             case Make():
@@ -130,6 +135,13 @@ class Server:
         if not isinstance(model, Weighing):
             return Weighed(logprobs=None)
         return Weighed(logprobs=_finite(model.weigh(request.prompt, request.answer)))
+
+    def _force(self, request: Force) -> Examined:
+        model = self._loaded
+        if not isinstance(model, Forcing):
+            return Examined(width=0, chosen="", best="", best_logprob="", ids="", logprobs="", rest="", broken=[])
+        rows = model.force(request.prompt, request.answer, batched=request.batched)
+        return examine(rows, request.answer, top=request.top, asked=request.asked)
 
     def _measure(self) -> Memory:
         self._watch_device()

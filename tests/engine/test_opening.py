@@ -166,7 +166,7 @@ def test_a_quick_run_times_one_scenario_and_adds_no_launches(settings: Settings,
     file.write_text(file.read_text() + "scenarios.long = { prompt_tokens = 9, new_tokens = 4 }\n")
     question = read_question(replace(settings, quick=True))
     protocol = question.plan.matrix.protocol
-    assert (protocol.launches, protocol.max_launches, protocol.rounds) == (3, 3, 5)
+    assert (protocol.launches, protocol.max_launches, protocol.rounds) == (3, 3, 4)
     assert {gate.scope for gate in question.plan.gates if gate.aspect is Aspect.SPEED} == {"short"}
     assert not [gate for gate in question.plan.gates if gate.aspect is Aspect.MEMORY]
     assert question.head.settings["quick"] == "yes"

@@ -26,7 +26,7 @@ def test_values_are_read_by_their_ini_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("values", "words"), [
-    ({"matrix_only": "answer"}, "matrix_only = 'answer' is none of answers, speed"),
+    ({"matrix_only": "answer"}, "matrix_only = 'answer' is none of fidelity, answers, speed"),
     ({"matrix_update": "newest", "matrix_reason": "x"}, "matrix_update = 'newest' is none of new, changed, all"),
 ])  # fmt: skip
 def test_a_value_of_the_ini_file_that_is_none_of_the_choices_is_refused(

@@ -11,7 +11,7 @@ from support.in_process import InProcessLauncher, make_variant
 
 from suite.engine.answering import check_same_prompts, hash_ids
 from suite.engine.assembling import Ledger
-from suite.engine.measuring import changes_between
+from suite.engine.earlier import changes_between
 from suite.engine.session import MatrixSession, VariantFailed
 from suite.errors import StoreError, UsageError, VariantError, VariantInvalid
 from suite.records import (

@@ -210,6 +210,25 @@ def test_memory_is_compared_by_its_values(made: Any) -> None:
     assert judge(next(c for c in same if c.metric == "peak_rss_bytes"), DEFAULT_POLICY).verdict is Verdict.PASS
 
 
+def test_memory_that_differs_from_load_to_load_is_no_regression_until_every_launch_needs_more(made: Any) -> None:
+    """Eight-bit weights that are made while they load: 908 to 1104 MB, with nothing changed."""
+
+    def found(now: tuple[int, ...], then: tuple[int, ...]) -> Finding:
+        new, old = ([made.launch(k, peak_rss_bytes=mb * 10**6) for k, mb in enumerate(side)] for side in (now, then))
+        beside = compare(made.timed((), new), (), NOTHING, made.environment, old=old_side(made, (), launches=old))
+        return judge(next(c for c in beside if c.metric == "peak_rss_bytes"), DEFAULT_POLICY)
+
+    same = found((1093, 974, 1090), (966, 908, 912))
+    assert same.verdict is Verdict.INCONCLUSIVE
+    assert same.comparison.interval == pytest.approx((974 / 966 - 1, 1093 / 908 - 1))
+    assert "its launches differ by as much among themselves" in same.sentence
+    assert "0.8 … 20.4 % worse" in same.sentence
+    assert "widen [policy.peak_rss_bytes]" in same.next_step
+    assert found((966, 908, 912), (1093, 974, 1090)).verdict is Verdict.PASS
+    assert found((1200, 1190, 1250), (966, 908, 912)).verdict is Verdict.REGRESSED
+    assert found((600, 640, 610), (966, 908, 912)).verdict is Verdict.IMPROVED
+
+
 def test_an_old_side_that_failed_leaves_nothing_to_compare_and_is_named(made: Any) -> None:
     samples, trials = made.slices(*LAUNCHES), made.trials(1.0, 1.0)
     failure = VariantFailure(variant="q4@old", verdict=Verdict.ERROR, reason="no module named llama_cpp")

@@ -139,10 +139,13 @@ def test_every_gated_metric_has_a_tolerance_that_can_fail() -> None:
     blocking = {key.partition("/")[0] for key, limit in DEFAULT_POLICY.items() if limit.gate is Gate.BLOCK}
     assert blocking == {
         "decode_tok_s", "itl_s", "prefill_tok_s", "peak_rss_bytes", "peak_device_bytes", "kv_cache_bytes",
-        "score", "truncated", "empty", "unparsable",
+        "score", "truncated", "empty", "unparsable", "mean_kld", "path_distance", "broken_logits",
     }  # fmt: skip
     assert DEFAULT_POLICY["ttft_s"].gate is Gate.WARN
-    assert set(SPECS) - {key.partition("/")[0] for key in DEFAULT_POLICY} == {"speedup", "looping", *YARDSTICKS}
+    assert set(SPECS) - {key.partition("/")[0] for key in DEFAULT_POLICY} == {
+        "speedup", "looping", *YARDSTICKS,
+        "median_kld", "p99_kld", "same_top_1", "delta_p", "rms_delta_p", "ppl_ratio",
+    }  # fmt: skip
 
 
 def test_side_by_side_the_tolerances_are_tighter_and_the_guard_against_stalls_the_widest() -> None:
@@ -201,6 +204,10 @@ def test_the_plan_names_every_gate_before_anything_runs() -> None:
         "prefill_tok_s/short", "prefill_tok_s/long", "ttft_s/short", "ttft_s/long", "decode_tok_s/short",
         "decode_tok_s/long", "itl_s/short", "itl_s/long", "peak_rss_bytes/all", "peak_device_bytes/all",
         "kv_cache_bytes/all",
+    ]  # fmt: skip
+    traced = plan_gates(SCENARIOS, ["math", "code"], DEFAULT_POLICY, fidelity=True)
+    assert [f"{item.metric}/{item.scope}" for item in traced if item not in planned] == [
+        "mean_kld/all", "decode_kld/all", "path_distance/all", "broken_logits/all",
     ]  # fmt: skip
     assert {item.aspect for item in planned} == set(Aspect)
 

@@ -227,7 +227,7 @@ def test_ini_values_are_the_twins_of_options(project: ForeignProject) -> None:
     assert [file.name for file in (project.root / "elsewhere").rglob("q4.json")] == ["q4.json"]
     project.pytester.makeini("[pytest]\nmatrix_only = answer")
     status, told = project.refuse()
-    assert (status, "matrix_only = 'answer' is none of answers, speed" in told) == (2, True)
+    assert (status, "matrix_only = 'answer' is none of fidelity, answers, speed" in told) == (2, True)
 
 
 def test_a_baseline_that_was_edited_by_hand_is_told(accepted: ForeignProject) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from support.sample_fidelity import damaged
 from support.sample_runs import (
     ACCEPT,
     VARIANTS,
@@ -234,6 +235,7 @@ STORIES: Mapping[str, Callable[[], Run]] = {
     "slower": slower,
     "duet": duet,
     "worse": worse,
+    "damaged": damaged,
     "killed": killed,
     "invalid": invalid,
     "first": first,

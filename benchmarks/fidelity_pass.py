@@ -1,0 +1,128 @@
+"""The fidelity pass by itself: what it costs in time and memory, and how steady its figures are.
+
+    .venv/bin/python benchmarks/fidelity_pass.py --runs 10 --out benchmarks/results/fidelity.jsonl
+
+Each variant of the matrix is loaded afresh, answers every case (timed apart: it is what the pass is compared with), and is then
+taken through the stored trace: along the batched path for all cases, along the decode path for the sample. Cold: the prompts
+are evaluated again. One line a variant and run; the table at the end is of medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+from suite import backends, clock
+from suite.cases import load_cases
+from suite.engine.launching import Launcher
+from suite.engine.preparing import Preparer
+from suite.engine.progress import silent
+from suite.engine.tracing import force_case, pick_decoded
+from suite.matrix import load_matrix
+from suite.records import Deadlines, Forced, Trace, Variant
+from suite.scorers import check_case
+from suite.settings import find_cache
+from suite.store.traces import read_trace
+
+
+def main() -> None:
+    """Measure what is missing, and print the table."""
+    options = _parse()
+    matrix = load_matrix(options.matrix, added=(), options_of=backends.options_of)
+    trace = read_trace(options.baselines, matrix.model)
+    if trace is None:
+        raise SystemExit("no trace is stored: accept baselines first")
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    lines = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
+    chosen = [v for v in matrix.variants if not options.variants or v.name in options.variants.split(",")]
+    for number in range(options.runs):
+        for variant in chosen:
+            if any((line["run"], line["variant"]) == (number, variant.name) for line in lines):
+                continue
+            lines.append({"run": number, **measure(variant, trace, options, answer=number == 0)})
+            with options.out.open("a", encoding="utf-8") as results:
+                results.write(json.dumps(lines[-1]) + "\n")
+            print(lines[-1], flush=True)
+    _summarize(lines)
+
+
+def measure(variant: Variant, trace: Trace, options: argparse.Namespace, *, answer: bool) -> dict[str, Any]:
+    """One variant through the trace."""
+    cache = find_cache(os.environ)
+    launcher = Launcher(
+        preparer=Preparer(base=options.matrix.parent, cache=cache, deadlines=Deadlines(), progress=silent),
+        deadlines=Deadlines(),
+        logs=options.out.parent / ".logs",
+        progress=silent,
+    )
+    decoded = pick_decoded(trace.cases)
+    cases = {case.id: case for case in load_cases(options.cases, check=check_case)}
+    with launcher.launch(variant) as live:
+        loaded = live.memory().uss_bytes or 0
+        answering = _time_answers(live, trace, cases) if answer else None
+        before, begin = live.memory().peak_rss_bytes or 0, clock.monotonic()
+        forced: list[Forced] = []
+        for traced in trace.cases.values():
+            found = force_case(live, traced, decoded=traced.case in decoded)
+            if found is None:
+                raise SystemExit(f"{variant.name} cannot be forced")
+            forced += found[0]
+        seconds, after = clock.monotonic() - begin, live.memory().peak_rss_bytes or 0
+    return {
+        "variant": variant.name,
+        "seconds": round(seconds, 2),
+        "answering_s": None if answering is None else round(answering, 2),
+        "own_memory_mb": round(loaded / 1e6),
+        "peak_rss_mb": round(after / 1e6),
+        "added_mb": round((after - before) / 1e6, 1),
+        "mean_kld": _pooled(forced, "batched", "kld"),
+        "decode_kld": _pooled(forced, "decode", "kld"),
+        "batched_kld_of_sample": _pooled([f for f in forced if f.case in decoded], "batched", "kld"),
+        "path_distance": _pooled(forced, "decode", "distance"),
+    }
+
+
+def _time_answers(live: Any, trace: Trace, cases: dict[str, Any]) -> float:
+    begin = clock.monotonic()
+    for name, traced in trace.cases.items():
+        live.generate(traced.prompt_ids, cases[name].max_new_tokens, stop_at_end=True, logprobs=True)
+    return clock.monotonic() - begin
+
+
+def _pooled(forced: list[Forced], path: str, field: str) -> float:
+    return fmean(value for one in forced if one.path == path for value in getattr(one, field))
+
+
+def _summarize(lines: list[dict[str, Any]]) -> None:
+    print(
+        f"{'variant':10} {'pass':>7} {'answers':>8} {'added':>8} {'KLD':>10} {'decoded':>10} {'distance':>10}  spread of KLD"
+    )
+    for name in dict.fromkeys(line["variant"] for line in lines):
+        own = [line for line in lines if line["variant"] == name]
+        klds = [line["mean_kld"] for line in own]
+        answers = next((line["answering_s"] for line in own if line["answering_s"]), float("nan"))
+        print(
+            f"{name:10} {median(line['seconds'] for line in own):5.1f} s {answers:6.1f} s "
+            f"{max(line['added_mb'] for line in own):5.1f} MB {median(klds):10.6f} "
+            f"{median(line['decode_kld'] for line in own):10.6f} {median(line['path_distance'] for line in own):10.6f}  "
+            f"{min(klds):.6g} … {max(klds):.6g} in {len(own)} runs"
+        )
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--matrix", type=Path, default=Path("matrix.toml"))
+    parser.add_argument("--cases", type=Path, default=Path("cases"))
+    parser.add_argument("--baselines", type=Path, default=Path("baselines"))
+    parser.add_argument("--variants", default="", help="only these, separated by commas")
+    parser.add_argument("--runs", type=int, default=1, help="runs of each variant that the file is to hold")
+    parser.add_argument("--out", type=Path, required=True, help="results, one line a variant and run")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""What a worker told of a forced answer, as arrays; and how far one distribution is from another."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import Any
+
+from suite.worker.messages import Examined
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rows:
+    """Arrays with one row for each position of an answer; log-probabilities in nats, single precision."""
+
+    chosen: Any
+    """Shape (positions,): of the answer's own tokens."""
+    best: Any
+    """Shape (positions,): the likeliest token."""
+    best_logprob: Any
+    ids: Any
+    """Shape (positions, width): the tokens told of, where the worker chose them; else None."""
+    logprobs: Any
+    """Shape (positions, width)."""
+    rest: Any
+    """Shape (positions,): of all other tokens together."""
+    broken: tuple[int, ...]
+    """Positions whose logits were no numbers; their rows are 0."""
+
+
+def unpack(examined: Examined) -> Rows | None:
+    """The arrays of an answer from a worker; None when its backend cannot be forced."""
+    if not examined.chosen:
+        return None
+    width = examined.width
+    return Rows(
+        chosen=_floats(examined.chosen),
+        best=_ints(examined.best),
+        best_logprob=_floats(examined.best_logprob),
+        ids=_ints(examined.ids).reshape(-1, width) if examined.ids else None,
+        logprobs=_floats(examined.logprobs).reshape(-1, width),
+        rest=_floats(examined.rest),
+        broken=tuple(examined.broken),
+    )
+
+
+def divergence(base: Rows, other: Rows) -> Any:
+    """KL divergence of `other` from `base` at each position, nats, double precision; 0 where either is broken.
+
+    Σ p_i (ln p_i − ln q_i) over the tokens that both tell of and one bucket for all others. By the log sum inequality that is
+    a lower bound of the divergence over the whole vocabulary, and 0 for equal rows.
+    """
+    import numpy
+
+    p, q = (numpy.column_stack([rows.logprobs, rows.rest]).astype(numpy.float64) for rows in (base, other))
+    found = (numpy.exp(p) * (p - q)).sum(axis=1).clip(min=0.0)  # rounding may leave a little less than 0
+    found[[*base.broken, *other.broken]] = 0.0
+    return found
+
+
+def _floats(text: str) -> Any:
+    import numpy
+
+    return numpy.frombuffer(base64.b64decode(text), "<f4")
+
+
+def _ints(text: str) -> Any:
+    import numpy
+
+    return numpy.frombuffer(base64.b64decode(text), "<i4")

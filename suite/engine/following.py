@@ -1,0 +1,163 @@
+"""The reference trace of a run: what is missing of it is made, and each variant is taken through it while it is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from suite import backends
+from suite.engine.assembling import Ledger, identity_of
+from suite.engine.distributions import Rows
+from suite.engine.launching import LiveVariant
+from suite.engine.plan import Plan
+from suite.engine.progress import Progress
+from suite.engine.tracing import TOP, Peer, force_case, hash_traced, pick_decoded, rows_of, trace_case
+from suite.errors import VariantError, WorkerDied, WorkerTimeout
+from suite.gate.compare_fidelity import CANNOT_BE_FORCED
+from suite.gate.differences import describe_differences
+from suite.metrics.legs import UNQUANTIZED_BPW
+from suite.records import Case, Generation, Traced, TracedCase, Variant
+
+
+class Following:
+    """Takes variants through the trace, case by case, right after they answered: what was evaluated is evaluated once."""
+
+    def __init__(self, plan: Plan, ledger: Ledger, record: Callable[[object], None], progress: Progress) -> None:
+        self._plan = plan
+        self._ledger = ledger
+        self._record = record
+        self._progress = progress
+        self._stored: Mapping[str, TracedCase] = plan.trace.cases if plan.trace else {}
+        self._decoded = pick_decoded(case.id for case in plan.cases)
+        self._hashes: dict[str, tuple[TracedCase, str]] = {}
+        self._kept: dict[str, dict[str, Rows]] = {}
+        """Unquantized variant → case → its rows."""
+        self.remade = ""
+        """Why the stored trace counts no more, where it does not."""
+        self._refused: dict[str, dict[str, str]] = {}
+        """Variant → case → why it could not be taken through it."""
+        self._deaf: set[str] = set()
+        """Variants whose backend cannot be forced."""
+
+    @property
+    def _reference(self) -> str | None:
+        reference = self._plan.matrix.reference
+        return reference.name if reference else None
+
+    def welcome(self, live: LiveVariant) -> None:
+        """Look at a variant that was just loaded: a stored trace of another reference counts no more."""
+        trace = self._plan.trace
+        if not self._plan.fidelity or live.variant.name != self._reference or trace is None or not self._stored:
+            return
+        changed = describe_differences(trace.key, key_of(live, self._plan))
+        if changed:
+            self._stored = {}
+            self.remade = f"it is of another reference: {'; '.join(changed)}"
+            self._progress(f"the reference trace is made anew, for {self.remade}")
+
+    def follow(self, live: LiveVariant, case: Case, prompt: Sequence[int], generation: Generation | None) -> None:
+        """Take a loaded variant through one case; of the reference, first write down what is missing.
+
+        Nothing happens where nothing is missing. Raises VariantInvalid, WorkerDied and WorkerTimeout.
+        """
+        if not self._plan.fidelity or live.variant.name in self._deaf:
+            return
+        traced = self.traced(case)
+        if live.variant.name == self._reference and (traced is None or traced.prompt_ids != tuple(prompt)):
+            traced = trace_case(live, case, prompt, generation) if generation is not None else None
+            if traced is not None:
+                self._record(Traced(variant=live.variant.name, key=key_of(live, self._plan), traced=traced))
+        if traced is None or traced.prompt_ids != tuple(prompt) or self._is_done(live.variant, traced):
+            return
+        peer = self._peer_of(live.variant, traced)
+        try:
+            found = force_case(live, traced, decoded=case.id in self._decoded, peer=peer)
+        except (WorkerDied, WorkerTimeout):
+            raise
+        except VariantError as fault:  # the answer is longer than its context, or the like: this case cannot tell
+            self._refused.setdefault(live.variant.name, {})[case.id] = f"case {case.id} could not be forced: {fault}"
+            return
+        if found is None:
+            self._deaf.add(live.variant.name)
+            return
+        records, rows = found
+        if self._is_unquantized(live.variant):
+            self._kept.setdefault(live.variant.name, {})[case.id] = rows
+        for record in records:
+            self._record(record)
+
+    def traced(self, case: Case) -> TracedCase | None:
+        """The trace of a case as it is asked now: this run's own, or else the stored one."""
+        made = self._ledger.traced.get(case.id)
+        found = made.traced if made is not None else self._stored.get(case.id)
+        return found if found is not None and found.version == case.version else None
+
+    def lacks(self, variant: Variant) -> tuple[Case, ...]:
+        """The cases that the variant has not been taken through yet, as far as there is a trace of them."""
+        if not self._plan.fidelity or variant.name in self._deaf:
+            return ()
+        return tuple(
+            case
+            for case in self._plan.cases
+            if (traced := self.traced(case)) is not None and not self._is_done(variant, traced)
+            if case.id not in self._refused.get(variant.name, {})
+        )
+
+    def untraced(self) -> tuple[Case, ...]:
+        """The cases that only the reference can make a trace of, where the run holds it."""
+        if not self._plan.fidelity or self._reference is None or self._reference in self._ledger.failures:
+            return ()
+        if self._reference in self._deaf:
+            return ()
+        return tuple(case for case in self._plan.cases if self.traced(case) is None)
+
+    def why_missing(self, variant: Variant) -> str:
+        """Why nothing was forced of a variant; "" where that is not known here."""
+        if variant.name in self._deaf:
+            return CANNOT_BE_FORCED
+        if refused := self._refused.get(variant.name):
+            return next(iter(refused.values()))
+        if any(self.traced(case) for case in self._plan.cases):
+            return ""
+        if self._reference is None:
+            return "no reference trace is stored, and the reference is not part of this run: run it with the reference once"
+        return f"there is no reference trace: nothing could be made of the answers of '{self._reference}'"
+
+    def _is_done(self, variant: Variant, traced: TracedCase) -> bool:
+        found = self._ledger.forced.get((variant.name, traced.case, "batched"))
+        return found is not None and found.trace == self._hash(traced)
+
+    def _hash(self, traced: TracedCase) -> str:
+        known = self._hashes.get(traced.case)
+        if known is None or known[0] is not traced:
+            known = self._hashes[traced.case] = traced, hash_traced(traced)
+        return known[1]
+
+    def _is_unquantized(self, variant: Variant) -> bool:
+        resolved = self._ledger.artifacts.get(variant.name)
+        bpw = resolved.artifact.bpw if resolved and resolved.artifact else None
+        return bpw is not None and bpw >= UNQUANTIZED_BPW
+
+    def _peer_of(self, variant: Variant, traced: TracedCase) -> Peer | None:
+        """The unquantized variant of the same engine, as far as it was taken through the same case in this process."""
+        if variant.name == self._reference or self._is_unquantized(variant):
+            return None
+        format_of = backends.resolve(variant.backend).weights_format
+        for other in self._plan.matrix.variants:
+            rows = self._kept.get(other.name, {}).get(traced.case)
+            if rows is not None and backends.resolve(other.backend).weights_format == format_of:
+                return Peer(other.name, rows)
+        trace = self._plan.trace
+        if trace is not None and self._stored and backends.resolve(trace.key["backend"]).weights_format == format_of:
+            return Peer(trace.reference, rows_of(traced))
+        return None
+
+
+def key_of(live: LiveVariant, plan: Plan) -> dict[str, str]:
+    """What a trace depends on: the reference as declared, and the hashes of its weights, tokenizer and template."""
+    declared = identity_of(live.variant, plan.matrix).items()
+    identity = {name: value for name, value in declared if not name.startswith("scenario.")}
+    artifact = live.prepared.artifact
+    hashes = {f"sha256 of {file.name}": file.sha256 for file in artifact.files} if artifact else {}
+    tokenizer: dict[str, Any] = dict(live.prepared.tokenizer)
+    return {**identity, **hashes, **tokenizer, "top": str(TOP)}

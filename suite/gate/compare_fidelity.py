@@ -1,0 +1,277 @@
+"""Fidelity now beside the accepted one: how far the variant is from the reference, and whether it has moved away.
+
+The divergence of each case, then and now, along the same reference answers: what is compared is the ratio of the sums, with
+template families as clusters. A floor of nats a position is added to both sides: by as much two paths of the same weights
+differ, so that what is small beside it is no drift of the weights.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from suite.gate.differences import describe_accepted, describe_differences, quality_identity, quality_suspects
+from suite.gate.duet import OldSide, describe_beside
+from suite.gate.plan import GateItem
+from suite.metrics.fidelity import BROKEN, DECODE_KLD, PATH_DISTANCE, positions_of
+from suite.records import (
+    ALL,
+    Aspect,
+    CaseFidelity,
+    Comparison,
+    Environment,
+    Forced,
+    QualityBaseline,
+    Tier,
+    VariantResult,
+    Verdict,
+)
+from suite.stats.intervals import Estimate, interval_of
+from suite.stats.ratios import log_ratio
+
+MEAN_KLD = "mean_kld"
+DIVERGENCES: Mapping[str, str] = {MEAN_KLD: "kld", DECODE_KLD: "decode_kld", PATH_DISTANCE: "path_distance"}
+"""Metrics that are held against what was accepted → their field of `CaseFidelity`."""
+FIDELITY = frozenset({*DIVERGENCES, BROKEN})
+"""Metrics that are compared here."""
+
+CANNOT_BE_FORCED = "its backend cannot be forced through an answer"
+"""Why nothing is known of a variant's fidelity, and nothing can be done."""
+
+LEAST_FLOOR = 1e-5
+"""Nats: two builds of one engine differ by as much in half precision."""
+HASH_DIGITS = 16
+ONE_SIDED_90 = 0.90
+
+
+def fidelity_of(forced: Iterable[Forced]) -> dict[str, CaseFidelity]:
+    """What would be accepted of each case of one variant; cases of which every position is broken are left out."""
+    found: dict[str, dict[str, Any]] = {}
+    for one in forced:
+        values = positions_of(one).kld
+        if not values:
+            continue
+        fields = found.setdefault(one.case, {})
+        if one.path == "batched":
+            fields |= {"trace": one.trace[:HASH_DIGITS], "kld": _mean(values)}
+        else:
+            apart = [d for at, d in enumerate(one.distance or ()) if at not in one.broken]
+            fields |= {"decode_kld": _mean(values), "path_distance": _mean(apart) if apart else None}
+    return {case: CaseFidelity(**fields) for case, fields in found.items() if "kld" in fields}
+
+
+@dataclass(frozen=True, slots=True)
+class _Cluster:
+    """A template family, or one case without a family: sums over its positions, nats."""
+
+    was: float = 0.0
+    now: float = 0.0
+    size: int = 0
+    """Positions."""
+
+    def add(self, was: float, now: float, size: int) -> _Cluster:
+        """With another case, given by its means."""
+        return _Cluster(self.was + size * was, self.now + size * now, self.size + size)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """What every comparison of one variant's fidelity shares."""
+
+    result: VariantResult
+    now: Mapping[str, CaseFidelity]
+    was: Mapping[str, CaseFidelity]
+    forced: tuple[Forced, ...]
+    """Along either path; the batched one gives domain, family and number of positions of each case."""
+    shared: Mapping[str, Any]
+    """Fields that all comparisons have in common."""
+    unmeasured: tuple[Verdict, str] | None
+    """Why nothing was measured."""
+    blocked: tuple[Verdict, str] | None
+    """Why nothing can be compared."""
+    remade: str
+    floor: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What this run holds of a variant's fidelity, and of its old side."""
+
+    forced: tuple[Forced, ...] = ()
+    old: OldSide | None = None
+    missing: str = ""
+    """Why nothing was forced, where that is known."""
+    remade: str = ""
+    """Why the trace is not the one that was stored, where it is not."""
+
+
+def compare_fidelity(
+    result: VariantResult,
+    baseline: QualityBaseline | None,
+    environment: Environment,
+    planned: Sequence[GateItem],
+    beside: Beside,
+) -> tuple[Comparison, ...]:
+    """Comparisons of every planned gate on fidelity, and of everything else that was measured of it."""
+    ground = _survey(result, beside, baseline, environment)
+    wanted = [(item.metric, item.scope) for item in planned if item.metric in FIDELITY]
+    found = [(m.metric, m.scope) for m in result.measurements if m.metric in FIDELITY]
+    return tuple(_compare_one(metric, scope, ground) for metric, scope in dict.fromkeys([*wanted, *found]))
+
+
+def _survey(
+    result: VariantResult, beside: Beside, baseline: QualityBaseline | None, environment: Environment
+) -> _Ground:
+    own = tuple(one for one in beside.forced if one.variant == result.variant.name)
+    old, was = beside.old, _accepted(baseline, beside.old)
+    differences = describe_differences(baseline.identity, quality_identity(result)) if baseline and not old else ()
+    then = quality_suspects(old.result, environment) if old else baseline.suspects if baseline else None
+    suspects = () if then is None else describe_differences(then, quality_suspects(result, environment))
+    tier = Tier.DUET if old else Tier.STORED if baseline else Tier.NONE
+    accepted = describe_beside(old) if old else describe_accepted(baseline) if baseline else ""
+    unmeasured: tuple[Verdict, str] | None = None
+    if failure := result.failure:
+        unmeasured = failure.verdict, failure.reason
+    elif not own:
+        unmeasured = Verdict.NOT_MEASURED, beside.missing or "it was not forced through the reference trace in this run"
+    distances = [case.path_distance for case in was.values() if case.path_distance is not None]
+    return _Ground(
+        result=result,
+        now=fidelity_of(own),
+        was=was,
+        forced=own,
+        shared={
+            "variant": result.variant.name, "aspect": Aspect.QUALITY, "tier": tier, "suspects": suspects,
+            "accepted": accepted,
+        },
+        unmeasured=unmeasured,
+        blocked=unmeasured or _blocked(baseline, was, differences, old),
+        remade=beside.remade,
+        floor=max(LEAST_FLOOR, _mean(distances) if distances else 0.0),
+    )  # fmt: skip
+
+
+def _accepted(baseline: QualityBaseline | None, old: OldSide | None) -> Mapping[str, CaseFidelity]:
+    if old is not None:
+        return fidelity_of(old.forced)
+    cases = baseline.cases if baseline else {}
+    return {case: answer.fidelity for case, answer in cases.items() if answer.fidelity is not None}
+
+
+def _blocked(
+    baseline: QualityBaseline | None,
+    was: Mapping[str, CaseFidelity],
+    differences: Sequence[str],
+    old: OldSide | None,
+) -> tuple[Verdict, str] | None:
+    if old is not None:
+        return None if was else (Verdict.NOT_MEASURED, f"{old.described} was not forced through the trace")
+    if baseline is None:
+        return Verdict.UNBASELINED, "nothing was accepted for this variant yet"
+    if differences:
+        return Verdict.NOT_COMPARABLE, "; ".join(differences)
+    return None if was else (Verdict.UNBASELINED, "it was accepted before fidelity was measured; accept anew")
+
+
+def _compare_one(metric: str, scope: str, ground: _Ground) -> Comparison:
+    measured = next((m for m in ground.result.measurements if (m.metric, m.scope) == (metric, scope)), None)
+    observed = measured.value if measured else None
+    bare = Comparison(metric=metric, scope=scope, observed=observed, baseline=None, drift=None, **ground.shared)
+    if metric == BROKEN:
+        return _compare_broken(bare, ground)
+    if ground.blocked is not None:
+        return _unresolved(bare, *ground.blocked)
+    if observed is None:
+        return _unresolved(bare, Verdict.NOT_MEASURED, (measured and measured.reason) or "no case of it was forced")
+    clusters, moved = _pair(metric, scope, ground)
+    if not clusters:
+        if not moved:
+            return _unresolved(bare, Verdict.UNBASELINED, "no case of it was accepted yet")
+        why = f"; the stored trace was made anew, for {ground.remade}" if ground.remade else ""
+        changed = f"it was accepted along another reference trace ({_count(moved)}){why}"
+        return _unresolved(bare, Verdict.NOT_COMPARABLE, changed)
+    return _compare_sums(bare, clusters, moved, ground)
+
+
+def _unresolved(bare: Comparison, verdict: Verdict, reason: str) -> Comparison:
+    return replace(bare, unresolved=verdict, reason=reason)
+
+
+def _compare_broken(bare: Comparison, ground: _Ground) -> Comparison:
+    """Logits that are no numbers need no baseline: there must be none."""
+    if ground.unmeasured is not None:
+        return _unresolved(bare, *ground.unmeasured)
+    if bare.observed is None:
+        return _unresolved(bare, Verdict.NOT_MEASURED, "no case was forced")
+    first = next((one for one in ground.forced if one.broken), None)
+    where = f"first in {first.case} at position {first.broken[0]} ({first.path} path)" if first else ""
+    cases = len({one.case for one in ground.forced})
+    return replace(bare, baseline=0.0, drift=bare.observed, n=cases, reason=where)
+
+
+def _pair(metric: str, scope: str, ground: _Ground) -> tuple[list[_Cluster], list[str]]:
+    """Clusters of the cases that both sides know by the same trace, and the cases whose trace is another one."""
+    field = DIVERGENCES[metric]
+    clusters: dict[tuple[bool, str], _Cluster] = {}
+    moved: list[str] = []
+    for one in ground.forced:
+        was, now = ground.was.get(one.case), ground.now.get(one.case)
+        if one.path != "batched" or scope not in (ALL, one.domain) or was is None or now is None:
+            continue
+        then, here = getattr(was, field), getattr(now, field)
+        if then is None or here is None:
+            continue
+        if was.trace != now.trace:
+            moved.append(one.case)
+        else:
+            key = (one.family is not None, one.family or one.case)
+            size = len(one.kld) - len(one.broken)
+            clusters[key] = clusters.get(key, _Cluster()).add(_stored(then), _stored(here), size)
+    return list(clusters.values()), moved
+
+
+def _compare_sums(bare: Comparison, clusters: Sequence[_Cluster], moved: Sequence[str], ground: _Ground) -> Comparison:
+    floor = LEAST_FLOOR if bare.metric == PATH_DISTANCE else ground.floor
+    then = [cluster.was + floor * cluster.size for cluster in clusters]
+    here = [cluster.now + floor * cluster.size for cluster in clusters]
+    size = sum(cluster.size for cluster in clusters)
+    estimate = log_ratio(here, then)
+    return replace(
+        bare,
+        observed=math.fsum(cluster.now for cluster in clusters) / size,
+        baseline=math.fsum(cluster.was for cluster in clusters) / size,
+        drift=math.fsum(here) / math.fsum(then) - 1,
+        n=len(clusters),
+        numeric_floor=floor,
+        identical=then == here,
+        reason=f"{_count(moved)} left out, since accepted along another reference trace" if moved else "",
+        **_interval(estimate),
+    )
+
+
+def _interval(estimate: Estimate | None) -> dict[str, Any]:
+    if estimate is None:
+        return {}
+    low, high = interval_of(estimate, ONE_SIDED_90)
+    return {
+        "log_drift": estimate.mean,
+        "log_se": estimate.se,
+        "log_df": estimate.df,
+        "interval": (math.expm1(low), math.expm1(high)),
+    }
+
+
+def _count(cases: Sequence[str]) -> str:
+    """``1 case``, ``24 cases``."""
+    return f"{len(cases)} case{'s' * (len(cases) != 1)}"
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _stored(value: float) -> float:
+    """As a baseline keeps it: four significant digits."""
+    return float(f"{value:.4g}")

@@ -1,0 +1,115 @@
+"""From the logits of a forced answer to the few numbers that are sent on. Runs in the worker; the backend brings numpy."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from suite.errors import UsageError
+from suite.worker.messages import Examined
+
+LEAST = -1000.0
+"""Nats: log-probabilities below it are sent as it. Their probability is 0 in double precision, and no message carries an
+infinity."""
+
+
+def examine(rows: Iterator[Any], answer: Sequence[int], *, top: int, asked: Sequence[Sequence[int]] | None) -> Examined:
+    """What the logits before each token of `answer` say, in nats and double precision, rounded to single precision at the end.
+
+    With `asked`, the log-probabilities of those tokens at each position; otherwise those of the `top` likeliest, with their
+    ids, or of all where the vocabulary is smaller; either way the logarithm of what is left for all others together. A
+    position whose logits are no numbers (NaN, plus infinity, or none but minus infinity) is listed in `broken`, and its
+    numbers are 0.
+
+    Raises UsageError for a token of the answer, or one asked for, that the vocabulary does not hold; RuntimeError when there
+    are fewer or more rows than tokens.
+    """
+    import numpy
+
+    width = len(asked[0]) if asked else top
+    floats = {name: numpy.zeros(len(answer), "<f4") for name in ("chosen", "best_logprob", "rest")}
+    best = numpy.zeros(len(answer), "<i4")
+    ids = numpy.zeros((len(answer), width), "<i4")
+    logprobs = numpy.zeros((len(answer), width), "<f4")
+    broken: list[int] = []
+    told = 0
+    for position, (token, row) in enumerate(zip(answer, rows, strict=False)):
+        told, logits = position + 1, numpy.asarray(row, numpy.float64)
+        width = width if asked else min(width, len(logits))
+        if not numpy.isfinite(logits.max()):
+            broken.append(position)
+            continue
+        found = log_softmax(logits)
+        _check_held((token,), len(found))
+        kept = _asked_of(asked[position], len(found)) if asked else likeliest(found, width)
+        others = numpy.exp(found)
+        others[kept] = 0.0
+        best[position] = found.argmax()
+        ids[position, :width], logprobs[position, :width] = kept, _floored(found[kept])
+        floats["chosen"][position] = _floored(found[token])
+        floats["best_logprob"][position] = found.max()
+        floats["rest"][position] = _log_of(others.sum())
+    if told < len(answer) or next(rows, None) is not None:
+        given = told if told < len(answer) else f"more than {told}"
+        raise RuntimeError(f"the backend gave logits of {given} positions for an answer of {len(answer)} tokens")
+    return Examined(
+        width=width,
+        best=_pack(best),
+        ids=_pack(ids[:, :width]) if asked is None else "",
+        logprobs=_pack(logprobs[:, :width]),
+        broken=broken,
+        **{name: _pack(values) for name, values in floats.items()},
+    )
+
+
+def log_softmax(logits: Any) -> Any:
+    """Logarithms of the probabilities, double precision."""
+    import numpy
+
+    shifted = logits - logits.max()
+    return shifted - numpy.log(numpy.exp(shifted).sum())
+
+
+def likeliest(logprobs: Any, width: int) -> Any:
+    """Ids of the `width` largest, the largest first; of equals the lower id first, also where only some of them have room."""
+    import numpy
+
+    if not 0 < width < len(logprobs):
+        few = numpy.arange(len(logprobs))
+    else:
+        least = numpy.partition(logprobs, -width)[-width]
+        few = (logprobs >= least).nonzero()[0]
+    return few[numpy.lexsort((few, -logprobs[few]))][:width]
+
+
+def _asked_of(ids: Sequence[int], vocabulary: int) -> Any:
+    import numpy
+
+    _check_held(ids, vocabulary)
+    return numpy.asarray(ids)
+
+
+def _check_held(ids: Sequence[int], vocabulary: int) -> None:
+    """Raise UsageError for the first token that the vocabulary does not hold."""
+    strange = next((token for token in ids if not 0 <= token < vocabulary), None)
+    if strange is not None:
+        raise UsageError(
+            f"token {strange} is asked for, and the vocabulary ends at {vocabulary - 1}: the trace is of another model"
+        )
+
+
+def _floored(values: Any) -> Any:
+    import numpy
+
+    return numpy.maximum(values, LEAST)
+
+
+def _log_of(mass: float) -> float:
+    import numpy
+
+    return max(float(numpy.log(mass)), LEAST) if mass > 0 else LEAST
+
+
+def _pack(values: Any) -> str:
+    return base64.b64encode(values.tobytes()).decode()
