@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import shlex
 import statistics
 import subprocess
 import sys
-import tarfile
 import tempfile
 from importlib.metadata import version
 from pathlib import Path
+
+from llama_cpp_tools import build_tool
 
 from suite import backends
 from suite.engine.environment import capture_environment, default_threads
@@ -43,7 +42,7 @@ def main() -> None:
         deadlines=matrix.deadlines,
         progress=lambda _sentence: None,
     )
-    bench = build_bench(settings.cache / "benchmarks")
+    bench = build_tool(settings.cache / "benchmarks", "llama-bench")
     threads = default_threads()
     print(f"{capture_environment().machine}, {threads} threads, llama-cpp-python {version('llama-cpp-python')}")
     print(
@@ -60,38 +59,6 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=10)
     return parser.parse_args()
-
-
-def build_bench(cache: Path) -> Path:
-    """``llama-bench`` of the installed version, built once."""
-    release = version("llama-cpp-python")
-    arguments = os.environ.get(
-        "CMAKE_ARGS", "-DCMAKE_C_FLAGS=-U__AMX_INT8__ -DCMAKE_CXX_FLAGS=-U__AMX_INT8__"
-    )  # as in the Makefile
-    build = cache / f"llama.cpp-{release}"
-    binary = build / "build" / "bin" / "llama-bench"
-    if binary.exists():
-        return binary
-    build.mkdir(parents=True, exist_ok=True)
-    print(f"building llama-bench in {build} (minutes, once)", flush=True)
-    download = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", "llama-cpp-python"]
-    subprocess.run([*download, "--dest", str(build), f"llama-cpp-python=={release}"], check=True)
-    with tarfile.open(next(build.glob("llama_cpp_python-*.tar.gz"))) as archive:
-        archive.extractall(build, filter="data")
-    source = next(build.glob("llama_cpp_python-*/vendor/llama.cpp"))
-    configure = [
-        "cmake",
-        "-S",
-        str(source),
-        "-B",
-        str(build / "build"),
-        "-DCMAKE_BUILD_TYPE=Release",
-        "-DLLAMA_CURL=OFF",
-    ]
-    subprocess.run([*configure, *shlex.split(arguments)], check=True, stdout=subprocess.DEVNULL)
-    make = ["cmake", "--build", str(build / "build"), "--target", "llama-bench", "-j", str(os.cpu_count())]
-    subprocess.run(make, check=True, stdout=subprocess.DEVNULL)
-    return binary
 
 
 def compare(launcher: Launcher, name: str, bench: Path, threads: int, rounds: int) -> float:

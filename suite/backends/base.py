@@ -164,9 +164,15 @@ MOST_ROWS = 64
 
 
 def cut_answer(length: int, most: int = MOST_ROWS) -> Iterator[slice]:
-    """Slices of ``answer[:-1]`` for an answer of `length` tokens, in batches of at most `most`."""
-    for start in range(0, length - 1, most):
-        yield slice(start, min(start + most, length - 1))
+    """Slices of ``answer[:-1]`` for an answer of `length` tokens, in batches of at most `most`.
+
+    None is of a single token unless there is but one: a batch of one runs the kernels of decoding.
+    """
+    start, left = 0, length - 1
+    while left > 0:
+        step = most - 1 if left == most + 1 and most > 2 else min(most, left)
+        yield slice(start, start + step)
+        start, left = start + step, left - step
 
 
 class Backend(Protocol):

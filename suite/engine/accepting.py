@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import suite
 from suite import clock
 from suite.engine.opening import Question
+from suite.engine.tracing import hash_traced
 from suite.gate.accept import Request, accept
 from suite.gate.accept_trace import accept_trace
 from suite.records import Aspect, Run, Trace, Traced
@@ -41,8 +42,9 @@ def accept_baselines(run: Run, question: Question, traced: Sequence[Traced] = ()
     )
     acceptance = accept(run, run.findings, stored, known, request)
     refused = {refusal.variant for refusal in acceptance.refusals if refusal.aspect is Aspect.QUALITY}
-    mine = sorted(refused & {one.variant for one in traced})
-    trace = f"what '{mine[0]}' says was refused" if mine else _take_trace(traced, question, request)
+    trace = _take_trace(traced, refused, question, request)
+    if isinstance(trace, str):  # what was measured along a trace that is not kept is nobody's baseline
+        acceptance = accept(_along_stored(run, plan.trace), run.findings, stored, known, request)
     written = [write_trace(trace, settings.baselines)] if isinstance(trace, Trace) else []
     written += [store.write(baseline, anew=settings.update == "all") for baseline in acceptance.writes]
     lines = [f" accepted {_shown(file, question)}" for file in written]
@@ -57,10 +59,25 @@ def accept_baselines(run: Run, question: Question, traced: Sequence[Traced] = ()
     return failed, tuple(lines or [" nothing to accept: every baseline is in place and nothing drifted"])
 
 
-def _take_trace(traced: Sequence[Traced], question: Question, request: Request) -> Trace | str | None:
+def _take_trace(
+    traced: Sequence[Traced], refused: Collection[str], question: Question, request: Request
+) -> Trace | str | None:
+    """The reference trace to write; why it is refused; None when the stored one stays."""
+    mine = sorted({one.variant for one in traced} & {*refused})
+    if mine:
+        return f"what '{mine[0]}' says was refused"
+    if traced and question.plan.apart:
+        return "tests ran in parallel (xdist), where not all were held against it: accept in a run without -n"
     made = {"accepted": request.accepted, "reason": request.reason.strip(), "suite": suite.__version__}
     cases = {case.id for case in question.plan.cases}
     return accept_trace(traced, question.plan.trace, cases, request.mode, made)
+
+
+def _along_stored(run: Run, trace: Trace | None) -> Run:
+    """The run with what was forced along the stored trace, and nothing else of it."""
+    hashes = {case: hash_traced(traced) for case, traced in trace.cases.items()} if trace else {}
+    forced = tuple(one for one in run.forced if hashes.get(one.case) == one.trace)
+    return dataclasses.replace(run, forced=forced)
 
 
 def _was_asked(aspect: str, question: Question) -> bool:

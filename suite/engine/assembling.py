@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from suite.metrics import SPECS, add_speedups, measure
-from suite.metrics.fidelity import measure_fidelity
+from suite.metrics.fidelity import BROKEN, measure_fidelity
 from suite.records import (
     ALL,
     Artifact,
@@ -55,6 +55,9 @@ LOOK = "look"
 
 GROUPS = "in memory together"
 """Text of the note that tells which variants were in memory at once, where not all were; and its key in the run's settings."""
+
+TRACE_OF = "reference trace"
+"""Key among a run's settings: the reference of the stored trace."""
 
 DROPPED = "cache dropped"
 """Text of the note that a variant's cached answers were given up, since a control differed; and its key in the settings."""
@@ -290,13 +293,13 @@ def suspects_of(artifact: Artifact | None, known: Mapping[str, str], environment
     suspects = dict(environment.suspects) | dict(known)
     if artifact is not None:
         for file in artifact.files:
-            suspects[f"sha256 of {_stable_name(file.name)}"] = file.sha256
+            suspects[f"sha256 of {stable_name(file.name)}"] = file.sha256
         if artifact.revision:
             suspects["revision"] = artifact.revision
     return suspects
 
 
-def _stable_name(name: str) -> str:
+def stable_name(name: str) -> str:
     """Files made here are named by the hash of what they were made from; the type at the end is the stable part."""
     head, _, tail = name.partition(".")
     return f"*.{tail}" if len(head) >= 20 and all(c in "0123456789abcdef" for c in head) else name
@@ -312,6 +315,22 @@ def keep_complete(
     return tuple(m for m in measurements if m.scope not in partial or SPECS[m.metric].aspect is not Aspect.QUALITY)
 
 
+def keep_covered(forced: Sequence[Forced], cases: Sequence[Case]) -> tuple[Measurement, ...]:
+    """Measurements of fidelity, without the scopes of which fewer than half of the cases were forced; of the others it is said
+    when some are missing. Logits that are no numbers are told in any case.
+    """
+    known = {one.case for one in forced if one.path == "batched"}
+    found = []
+    for measured in measure_fidelity(forced):
+        asked = [case.id for case in cases if measured.scope in (ALL, case.domain)]
+        there = sum(case in known for case in asked)
+        if measured.metric == BROKEN or there == len(asked):
+            found.append(measured)
+        elif 2 * there >= len(asked):
+            found.append(dataclasses.replace(measured, reason=f"{there} of {len(asked)} cases"))
+    return tuple(found)
+
+
 def result_of(
     variant: Variant, ledger: Ledger, matrix: Matrix, cases: Sequence[Case], environment: Environment
 ) -> VariantResult:
@@ -325,7 +344,7 @@ def result_of(
     return VariantResult(
         variant=variant,
         artifact=artifact,
-        measurements=(*keep_complete(measurements, own, cases), *measure_fidelity(ledger.forced_of(variant.name))),
+        measurements=(*keep_complete(measurements, own, cases), *keep_covered(ledger.forced_of(variant.name), cases)),
         launches=tuple(launch for launch in ledger.launches if launch.variant == variant.name),
         failure=ledger.failures.get(variant.name),
         identity=identity_of(variant, matrix),

@@ -207,21 +207,31 @@ class Caching:
         """As this run would have it with the peers that it has; None when it must be computed for that."""
         if found.path != "batched":
             return found
-        if found.peer is None:
-            return None if self._has_peer(variant, found.case) else found
+        reference = self._plan.matrix.reference
+        if found.peer is None or (reference is not None and found.peer == reference.name):
+            return None if self._has_peer(variant, found.case) else self._with_reference(variant, found)
         mine, then = (ledger.forced.get((found.peer, found.case, "batched")) for ledger in (self._ledger, run.ledger))
         if mine is not None:
             return found if then is not None and is_same_forced(mine, then) else None
         trace = self._plan.trace
         if trace is not None and trace.reference == found.peer:  # the rows are the trace's own
             return found
-        return dataclasses.replace(found, peer=None, peer_kld=None)
+        return self._with_reference(variant, found)
+
+    def _with_reference(self, variant: Variant, found: Forced) -> Forced:
+        """With the reference for its peer where that is of the same engine: the rows are the trace's own. Else without any."""
+        reference = self._plan.matrix.reference
+        if reference is None or _format(reference) != _format(variant) or self._is_unquantized(variant):
+            return dataclasses.replace(found, peer=None, peer_kld=None)
+        return dataclasses.replace(found, peer=reference.name, peer_kld=found.kld)
 
     def _has_peer(self, variant: Variant, case: str) -> bool:
         """Whether an unquantized variant of the same engine went through the case in this run."""
         if variant.reference or self._is_unquantized(variant):
             return False
         for other in self._plan.matrix.variants:
+            if other.reference:
+                continue
             forced = self._ledger.forced.get((other.name, case, "batched"))
             fresh = forced is not None and forced.cached_from is None
             if fresh and self._is_unquantized(other) and _format(other) == _format(variant):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 
-from suite.engine.assembling import OLD
+from suite.engine.assembling import OLD, TRACE_OF
 from suite.gate.creep import creep
 from suite.gate.foreign import compare_speedups
 from suite.gate.judge import judge_all
-from suite.gate.loss import losses
+from suite.gate.loss import divergences, losses
 from suite.records import Baselines, Finding, Gate, Loss, Run, Tier, Tolerance
 from suite.settings import COMMAND
 from suite.store.baselines import BaselineStore
@@ -44,7 +44,14 @@ def find_losses(run: Run) -> tuple[Loss, ...]:
     reference = run.matrix.reference
     base = next((r for r in run.variants if reference is not None and r.variant.name == reference.name), None)
     if base is None:
-        return ()
+        name = run.settings.get(TRACE_OF)
+        return (
+            ()
+            if name is None
+            else tuple(
+                loss for result in run.variants for loss in divergences(result, run.forced, name, run.matrix.budgets)
+            )
+        )
     answers = tuple(trial for trial in run.trials if not trial.variant.endswith(OLD))
     return tuple(
         loss
@@ -80,6 +87,7 @@ def find_creep(
             [trial for trial in run.trials if trial.variant == result.variant.name],
             stored[result.variant.name],
             run.environment,
+            run.forced,
         )
     ]
     informing = {key: dataclasses.replace(tolerance, gate=Gate.INFO) for key, tolerance in policy.items()}

@@ -102,10 +102,18 @@ class Measuring:
         Raises VariantFailed, also of the reference.
         """
         reference, wanted = self.plan.matrix.reference, {case.id for case in cases}
+        for side in (reference, variant):
+            if side is not None and side.name in self._inherited and (side is variant or self.ledger.traced):
+                with self._blame(side):
+                    self._open(side)  # which voids what was measured of other weights
         if reference is not None:
-            for case in self._following.untraced():
-                if case.id in wanted:
-                    self._trace(reference, case)
+            try:
+                for case in self._following.untraced():
+                    if case.id in wanted:
+                        self._trace(reference, case)
+            except VariantFailed as failed:  # what is traced can be followed all the same
+                if failed.first:
+                    self._told.discard(failed.failure.variant)  # by its own items
         lacking = [case for case in self._following.lacks(variant) if case.id in wanted]
         if lacking:
             with self._blame(variant):
@@ -211,6 +219,7 @@ class Measuring:
         self._note_artifact(live)
         self._following.welcome(live)
         prompts = live.render(self.plan.cases)
+        self._following.check_prompts(live, prompts)
         for other, ids in self.ledger.prompts.items():
             if other not in self._inherited and self._asks_the_same(variant, other):
                 check_same_prompts(prompts, ids, other=other)

@@ -15,7 +15,7 @@ import suite
 from suite import backends, clock
 from suite.cases import load_cases
 from suite.engine.against import make_shadows
-from suite.engine.assembling import RESUMED, Ledger, RunHead, join_journals
+from suite.engine.assembling import RESUMED, TRACE_OF, Ledger, RunHead, identity_of, join_journals
 from suite.engine.belongings import own_journals, own_run_file, remove_run
 from suite.engine.earlier import EarlierRuns
 from suite.engine.environment import capture_environment
@@ -26,11 +26,12 @@ from suite.engine.preparing import Preparer
 from suite.engine.progress import Progress
 from suite.engine.session import MatrixSession
 from suite.errors import CaseFileError, MatrixFileError, StoreError
-from suite.gate.budget_plan import BudgetItem, merge_budgets, plan_budgets
+from suite.gate.budget_plan import FIDELITY, BudgetItem, merge_budgets, plan_budgets
+from suite.gate.differences import describe_differences
 from suite.gate.plan import plan_gates
 from suite.gate.policy import merge_policy
 from suite.matrix import load_matrix, select_variants
-from suite.records import Aspect, Case, Environment, Matrix, Note
+from suite.records import Aspect, Case, Environment, Matrix, Note, Trace
 from suite.schema import dump
 from suite.scorers import check_case
 from suite.settings import Settings
@@ -87,19 +88,22 @@ def read_question(settings: Settings, *, directory: Path | None = None, parallel
     if found is not None and settings.update and holds_cached(found):
         remarks = (f" {found.name} holds answers of earlier runs, which are not accepted: this run is new",)
         found = None
-    trace = read_trace(settings.baselines, whole.model)
+    held = _hold(whole, chosen, found)
+    trace, foreign = _find_trace(settings, whole, held)
     plan = _plan(
         settings,
-        _hold(whole, chosen, found),
+        held,
         cases,
         environment,
         parallel=parallel,
         fidelity=settings.only != "speed" and (trace is not None or whole.reference is not None),
+        referenced=whole.reference is not None,
     )
     plan = dataclasses.replace(
         plan,
         selected=frozenset(variant.name for variant in chosen.variants),
         trace=trace,
+        foreign_trace=foreign,
         shadows=make_shadows(settings.against, chosen.variants) if settings.against else (),
         cpus=choose_cpus(threads_of(whole.variants)),
         command=settings.command,
@@ -126,7 +130,7 @@ def read_question(settings: Settings, *, directory: Path | None = None, parallel
     )
 
 
-def _plan(
+def _plan(  # noqa: PLR0913 - what was read, each of its own kind
     settings: Settings,
     matrix: Matrix,
     cases: tuple[Case, ...],
@@ -134,6 +138,7 @@ def _plan(
     *,
     parallel: bool,
     fidelity: bool,
+    referenced: bool,
 ) -> Plan:
     """What may be asked for, before variants are selected."""
     matrix = make_quick(matrix) if settings.quick else matrix
@@ -151,21 +156,44 @@ def _plan(
         environment=environment,
         gates=gates,
         fidelity=fidelity,
-        budgets=_plan_budgets(settings, matrix, cases),
+        budgets=_plan_budgets(settings, matrix, cases, fidelity=fidelity, referenced=referenced),
         speed_excluded=_excluded(settings, parallel),
         apart=parallel,
     )
 
 
-def _plan_budgets(settings: Settings, matrix: Matrix, cases: tuple[Case, ...]) -> tuple[BudgetItem, ...]:
-    """The budgets that are tests. Raises MatrixFileError for a wrong one, and for one that has nothing to be held against."""
+def _find_trace(settings: Settings, whole: Matrix, held: Matrix) -> tuple[Trace | None, str]:
+    """The stored trace; without one, or with one that is not of this model's reference, None and why.
+
+    Only what is declared can be looked at here. A reference that is part of the run is looked at when it is loaded.
+    """
+    trace = read_trace(settings.baselines, whole.model) if settings.only != "speed" else None
+    if trace is None or whole.reference is None or held.reference is not None:
+        return trace, ""
+    declared = {name: value for name, value in identity_of(whole.reference, whole).items() if name in trace.key}
+    changed = describe_differences({name: trace.key[name] for name in declared}, declared)
+    if not changed:
+        return trace, ""
+    return None, f"the stored trace is of another reference ({'; '.join(changed)}): run it with the reference once"
+
+
+def _plan_budgets(
+    settings: Settings, matrix: Matrix, cases: tuple[Case, ...], *, fidelity: bool, referenced: bool
+) -> tuple[BudgetItem, ...]:
+    """The budgets that are tests: without the reference in the run, those on divergence, which go by its trace.
+
+    Raises MatrixFileError for a wrong one, and for one that has nothing to be held against.
+    """
     budgets = merge_budgets(matrix.budgets, where=str(settings.matrix_file))
     items = plan_budgets(budgets, matrix.scenarios, {case.domain for case in cases})
-    if items and matrix.reference is None:
+    if matrix.reference is not None:
+        return items
+    traced = tuple(item for item in items if item.metric in FIDELITY and fidelity)
+    if len(traced) < len(items) and not referenced:
         raise MatrixFileError(
             f"{settings.matrix_file}: [budget] holds variants against the reference, and none is marked reference = true"
         )
-    return items
+    return traced
 
 
 def make_quick(matrix: Matrix) -> Matrix:
@@ -277,8 +305,16 @@ def is_accepted_from(run: Path, settings: Settings, matrix: Matrix, environment:
 
 
 def holds_cached(run: Path) -> bool:
-    """Whether an answer there was taken from an earlier run: a baseline rests on what was computed for it."""
-    return any(trial.cached_from is not None for trial in read_ledger(run).trials.values())
+    """Whether anything there was taken from an earlier run: a baseline rests on what was computed for it."""
+    ledger = read_ledger(run)
+    return any(
+        origin is not None
+        for origin in (
+            *(trial.cached_from for trial in ledger.trials.values()),
+            *(forced.cached_from for forced in ledger.forced.values()),
+            *(traced.cached_from for traced in ledger.traced.values()),
+        )
+    )
 
 
 def _id_in(file: Path | None) -> str | None:
@@ -350,6 +386,7 @@ def _describe(settings: Settings, plan: Plan) -> dict[str, str]:
         "cached": "yes" if settings.cached else None,
         "require baselines": "yes" if settings.require_baselines else None,
         "strict": "yes" if settings.strict else None,
+        TRACE_OF: plan.trace.reference if plan.fidelity and plan.trace else None,
         "cpus": ",".join(map(str, plan.cpus or ())) if pinned else None,
     }
     return {name: value for name, value in given.items() if value}

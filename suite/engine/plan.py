@@ -27,6 +27,8 @@ class Plan:
     """Whether variants are forced through the reference trace: there is one, or a reference to make it from."""
     trace: Trace | None = None
     """The trace that is stored beside the baselines."""
+    foreign_trace: str = ""
+    """Why the stored one is not used, where it is of another reference."""
     speed_excluded: str | None = None
     """Why speed is not measured in this run, e.g. because tests run in parallel; None when it is."""
     cpus: tuple[int, ...] | None = None

@@ -25,7 +25,7 @@ from suite.gate.compare_fidelity import Beside as Fidelity
 from suite.gate.duet import OldSide
 from suite.gate.family import ALPHA
 from suite.gate.judge import judge_all, needs_more
-from suite.gate.loss import losses
+from suite.gate.loss import divergences, losses
 from suite.gate.plan import GateItem
 from suite.gate.policy import tolerance_for
 from suite.gate.testimony import find_silent
@@ -88,6 +88,8 @@ class MatrixSession(Measuring):
 
         None where this run holds nothing of it. Raises VariantFailed when either of them failed.
         """
+        if item.metric in KLD:
+            return self._divergence(variant, item)
         reference = self.plan.matrix.reference
         if reference is None:
             return None
@@ -96,8 +98,6 @@ class MatrixSession(Measuring):
             for side in pair:
                 for case in self.plan.cases:
                     self.trial(side, case)
-                if item.metric in KLD:
-                    self.follow_rest(side, self.plan.cases)
         elif self.plan.speed_excluded is None:
             self.time_variants(pair)
         for side in pair:
@@ -105,15 +105,15 @@ class MatrixSession(Measuring):
         base, mine = add_speedups([self._result_of(side) for side in pair], reference.name)
         answers = [*self._trials_of(reference), *self._trials_of(variant)]
         looks = max(self.ledger.looks_of(variant.name) + self.ledger.is_newer_than_its_looks(variant.name), 1)
-        found = losses(
-            mine,
-            answers,
-            base,
-            answers,
-            self.plan.matrix.budgets,
-            looks=looks,
-            forced=self.ledger.forced_of(variant.name),
-        )
+        found = losses(mine, answers, base, answers, self.plan.matrix.budgets, looks=looks)
+        return find_loss(found, variant.name, item)
+
+    def _divergence(self, variant: Variant, item: BudgetItem) -> Loss | None:
+        """How far the variant is from the reference, which need not be here where its trace is."""
+        self.follow_rest(variant, self.plan.cases)
+        self._raise_failure(variant)
+        forced = self.ledger.forced_of(variant.name)
+        found = divergences(self._result_of(variant), forced, self._following.reference, self.plan.matrix.budgets)
         return find_loss(found, variant.name, item)
 
     def settle(self) -> None:
@@ -322,6 +322,7 @@ class MatrixSession(Measuring):
             forced=self.ledger.forced_of(variant.name),
             old=self._old_side(variant),
             missing=self._following.why_missing(variant),
+            cases=self._case_ids,
             remade=self._following.remade,
         )
 

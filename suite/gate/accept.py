@@ -86,7 +86,7 @@ def accept(
         own = tuple(finding for finding in findings if finding.variant == name)
         trials = tuple(trial for trial in run.trials if trial.variant == name)
         stored = baselines.get(name, Baselines())
-        if reason := _refuse_variant(result, trials, cases, request) or _refuse_broken(own):
+        if reason := _refuse_variant(result, trials, cases, request) or _refuse_broken(result):
             refusals += [Refusal(name, Aspect.QUALITY, reason), Refusal(name, Aspect.SPEED, reason)]
             continue
         provenance = _provenance(run, result, own, request)
@@ -172,10 +172,10 @@ def _refuse_variant(
     return None
 
 
-def _refuse_broken(findings: Sequence[Finding]) -> str | None:
-    """Logits that are no numbers are nobody's baseline."""
-    broken = [f for f in findings if f.metric == BROKEN and f.verdict is Verdict.REGRESSED]
-    return f"its logits are no numbers: {broken[0].sentence}" if broken else None
+def _refuse_broken(result: VariantResult) -> str | None:
+    """Logits that are no numbers are nobody's baseline, whether or not their gate was selected."""
+    share = next((m.value for m in result.measurements if m.metric == BROKEN), None)
+    return f"{100 * share:.3g} % of its logits are no numbers" if share else None
 
 
 def _refuse_replacing(

@@ -15,7 +15,7 @@ from typing import Any
 from suite.gate.differences import describe_accepted, describe_differences, quality_identity, quality_suspects
 from suite.gate.duet import OldSide, describe_beside
 from suite.gate.plan import GateItem
-from suite.metrics.fidelity import BROKEN, DECODE_KLD, PATH_DISTANCE, positions_of
+from suite.metrics.fidelity import BROKEN, DECODE_KLD, PATH_DISTANCE, distances_of, positions_of
 from suite.records import (
     ALL,
     Aspect,
@@ -23,6 +23,7 @@ from suite.records import (
     Comparison,
     Environment,
     Forced,
+    Measurement,
     QualityBaseline,
     Tier,
     VariantResult,
@@ -57,7 +58,7 @@ def fidelity_of(forced: Iterable[Forced]) -> dict[str, CaseFidelity]:
         if one.path == "batched":
             fields |= {"trace": one.trace[:HASH_DIGITS], "kld": _mean(values)}
         else:
-            apart = [d for at, d in enumerate(one.distance or ()) if at not in one.broken]
+            apart = distances_of(one)
             fields |= {"decode_kld": _mean(values), "path_distance": _mean(apart) if apart else None}
     return {case: CaseFidelity(**fields) for case, fields in found.items() if "kld" in fields}
 
@@ -70,10 +71,11 @@ class _Cluster:
     now: float = 0.0
     size: int = 0
     """Positions."""
+    cases: int = 0
 
     def add(self, was: float, now: float, size: int) -> _Cluster:
         """With another case, given by its means."""
-        return _Cluster(self.was + size * was, self.now + size * now, self.size + size)
+        return _Cluster(self.was + size * was, self.now + size * now, self.size + size, self.cases + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,9 @@ class _Ground:
     """Why nothing was measured."""
     blocked: tuple[Verdict, str] | None
     """Why nothing can be compared."""
+    missing: tuple[str, ...]
+    """Accepted cases that there still are and that were not forced."""
+    why_missing: str
     remade: str
     floor: float
 
@@ -102,7 +107,9 @@ class Beside:
     forced: tuple[Forced, ...] = ()
     old: OldSide | None = None
     missing: str = ""
-    """Why nothing was forced, where that is known."""
+    """Why nothing was forced, or not everything, where that is known."""
+    cases: frozenset[str] = frozenset()
+    """The cases that there are: of those that were accepted, these must be there again."""
     remade: str = ""
     """Why the trace is not the one that was stored, where it is not."""
 
@@ -125,7 +132,7 @@ def _survey(
     result: VariantResult, beside: Beside, baseline: QualityBaseline | None, environment: Environment
 ) -> _Ground:
     own = tuple(one for one in beside.forced if one.variant == result.variant.name)
-    old, was = beside.old, _accepted(baseline, beside.old)
+    old, was, now = beside.old, _accepted(baseline, beside.old), fidelity_of(own)
     differences = describe_differences(baseline.identity, quality_identity(result)) if baseline and not old else ()
     then = quality_suspects(old.result, environment) if old else baseline.suspects if baseline else None
     suspects = () if then is None else describe_differences(then, quality_suspects(result, environment))
@@ -139,7 +146,7 @@ def _survey(
     distances = [case.path_distance for case in was.values() if case.path_distance is not None]
     return _Ground(
         result=result,
-        now=fidelity_of(own),
+        now=now,
         was=was,
         forced=own,
         shared={
@@ -148,6 +155,8 @@ def _survey(
         },
         unmeasured=unmeasured,
         blocked=unmeasured or _blocked(baseline, was, differences, old),
+        missing=tuple(sorted(case for case in was.keys() & beside.cases if case not in now)),
+        why_missing=beside.missing,
         remade=beside.remade,
         floor=max(LEAST_FLOOR, _mean(distances) if distances else 0.0),
     )  # fmt: skip
@@ -183,16 +192,38 @@ def _compare_one(metric: str, scope: str, ground: _Ground) -> Comparison:
         return _compare_broken(bare, ground)
     if ground.blocked is not None:
         return _unresolved(bare, *ground.blocked)
-    if observed is None:
-        return _unresolved(bare, Verdict.NOT_MEASURED, (measured and measured.reason) or "no case of it was forced")
     clusters, moved = _pair(metric, scope, ground)
+    missing = [case for case in ground.missing if _is_asked(metric, scope, case, ground)]
+    if len(missing) > len(moved) + sum(cluster.cases for cluster in clusters):
+        return _unresolved(bare, Verdict.NOT_MEASURED, _tell_missing(missing, ground))
     if not clusters:
-        if not moved:
-            return _unresolved(bare, Verdict.UNBASELINED, "no case of it was accepted yet")
-        why = f"; the stored trace was made anew, for {ground.remade}" if ground.remade else ""
-        changed = f"it was accepted along another reference trace ({_count(moved)}){why}"
-        return _unresolved(bare, Verdict.NOT_COMPARABLE, changed)
-    return _compare_sums(bare, clusters, moved, ground)
+        return _unresolved(bare, *_why_none(measured, moved, ground))
+    compared = _compare_sums(bare, clusters, moved, ground)
+    told = [compared.reason, _tell_missing(missing, ground) if missing else ""]
+    return replace(compared, reason="; ".join(filter(None, told)))
+
+
+def _why_none(measured: Measurement | None, moved: Sequence[str], ground: _Ground) -> tuple[Verdict, str]:
+    """Why not a single case can be compared."""
+    if measured is None or measured.value is None:
+        return Verdict.NOT_MEASURED, (measured and measured.reason) or "no case of it was forced"
+    if not moved:
+        return Verdict.UNBASELINED, "no case of it was accepted yet"
+    why = f"; the stored trace was made anew, for {ground.remade}" if ground.remade else ""
+    return Verdict.NOT_COMPARABLE, f"it was accepted along another reference trace ({_count(moved)}){why}"
+
+
+def _is_asked(metric: str, scope: str, case: str, ground: _Ground) -> bool:
+    """Whether a case that was accepted belongs to what a metric is about in a scope."""
+    known = getattr(ground.was[case], DIVERGENCES[metric]) is not None
+    return known and scope in (ALL, case.partition("/")[0])
+
+
+def _tell_missing(missing: Sequence[str], ground: _Ground) -> str:
+    why = (
+        f" ({ground.why_missing})" if ground.why_missing else f" ({', '.join(missing[:3])}{' …' * (len(missing) > 3)})"
+    )
+    return f"{_count(missing)} that {'was' if len(missing) == 1 else 'were'} accepted could not be forced{why}"
 
 
 def _unresolved(bare: Comparison, verdict: Verdict, reason: str) -> Comparison:

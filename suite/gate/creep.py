@@ -10,12 +10,17 @@ import dataclasses
 from collections.abc import Sequence
 
 from suite.gate.compare import compare
-from suite.records import BaselineMetric, Baselines, Comparison, Environment, Trial, VariantResult
+from suite.gate.compare_fidelity import Beside
+from suite.records import BaselineMetric, Baselines, Comparison, Environment, Forced, Trial, VariantResult
 from suite.store.baselines import as_stored
 
 
 def creep(
-    result: VariantResult, trials: Sequence[Trial], baselines: Baselines, environment: Environment
+    result: VariantResult,
+    trials: Sequence[Trial],
+    baselines: Baselines,
+    environment: Environment,
+    forced: Sequence[Forced] = (),
 ) -> tuple[Comparison, ...]:
     """The comparisons with the frozen baselines, of the metrics whose latest accepted value is not the frozen one.
 
@@ -28,7 +33,7 @@ def creep(
     frozen = Baselines(quality=baselines.frozen_quality, speed=baselines.frozen_speed, noise=baselines.noise)
     return tuple(
         dataclasses.replace(comparison, accepted=f"first {comparison.accepted}")
-        for comparison in compare(result, trials, frozen, environment)
+        for comparison in compare(result, trials, frozen, environment, fidelity=Beside(forced=tuple(forced)))
         if comparison.unresolved is None and f"{comparison.metric}/{comparison.scope}" in moved
     )
 

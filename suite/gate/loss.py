@@ -16,7 +16,7 @@ from typing import Literal
 
 from suite.gate.budget_plan import ANSWERS, MEMORY, budget_for
 from suite.gate.loss_wording import Background, sentence
-from suite.metrics.fidelity import kld_interval
+from suite.metrics.fidelity import kld_interval, measure_fidelity
 from suite.metrics.quality import MEASURED, Outcome, outcome_of
 from suite.metrics.speed import speedup
 from suite.records import ALL, Budget, Forced, Loss, Measurement, Trial, TrialStatus, VariantResult
@@ -86,8 +86,8 @@ def losses(  # noqa: PLR0913 - both sides, and what a run holds of them
     for side in (result, reference):
         if side.failure:
             return (_not_measured("score", ALL, f"{side.variant.name} is {side.failure.verdict}", ground),)
-    own = [one for one in forced if one.variant == result.variant.name]
-    return (*_answer_losses(ground), *_divergences(own, ground), *_speed_losses(ground), *_memory_losses(ground))
+    diverged = divergences(result, forced, reference.variant.name, budgets)
+    return (*_answer_losses(ground), *diverged, *_speed_losses(ground), *_memory_losses(ground))
 
 
 def _survey(
@@ -226,26 +226,38 @@ def detectable(n: int, limit: float | None) -> float | None:
 # ------------------------------------------------------------------------------------------------------ fidelity
 
 
-def _divergences(forced: Sequence[Forced], ground: _Ground) -> Iterator[Loss]:
-    """Mean KL divergence from the reference, nats: over all and by domain."""
-    domains = sorted({one.domain for one in forced})
-    for scope in (ALL, *domains) if domains else ():
-        part = [one for one in forced if scope in (ALL, one.domain)]
-        measured = next((m for m in ground.result.measurements if (m.metric, m.scope) == (MEAN_KLD, scope)), None)
-        if measured is None or measured.value is None:
-            yield _not_measured(MEAN_KLD, scope, (measured and measured.reason) or "it was not forced", ground)
-            continue
-        loss = Loss(
-            variant=ground.result.variant.name,
-            metric=MEAN_KLD,
-            scope=scope,
-            value=measured.value,
-            interval=kld_interval(part, 1 - ALPHA),
-            n=len({(one.family is not None, one.family or one.case) for one in part}),
-            budget=budget_for(ground.budgets, MEAN_KLD, scope),
-        )
-        cases = len({one.case for one in part})
-        yield _concluded(loss, Background(reference=ground.reference.variant.name, cases=cases))
+def divergences(
+    result: VariantResult, forced: Sequence[Forced], reference: str, budgets: Mapping[str, Budget]
+) -> tuple[Loss, ...]:
+    """Mean KL divergence of a variant from the reference, nats: over all and by domain, as far as it was `forced`.
+
+    It takes the trace, and no reference beside it. The reference has none against itself.
+    """
+    own = [one for one in forced if one.variant == result.variant.name and one.path == "batched"]
+    if result.variant.name == reference or not own:
+        return ()
+    scopes = (ALL, *sorted({one.domain for one in own}))
+    return tuple(
+        _divergence(scope, [one for one in own if scope in (ALL, one.domain)], result, reference, budgets)
+        for scope in scopes
+    )
+
+
+def _divergence(
+    scope: str, forced: Sequence[Forced], result: VariantResult, reference: str, budgets: Mapping[str, Budget]
+) -> Loss:
+    measured = next((m for m in measure_fidelity(forced) if (m.metric, m.scope) == (MEAN_KLD, ALL)), None)
+    loss = Loss(
+        variant=result.variant.name,
+        metric=MEAN_KLD,
+        scope=scope,
+        value=measured.value if measured else None,
+        interval=kld_interval(forced, 1 - ALPHA),
+        n=len({(one.family is not None, one.family or one.case) for one in forced}),
+        budget=budget_for(budgets, MEAN_KLD, scope),
+    )
+    doubt = "" if loss.value is not None else (measured and measured.reason) or "it was not forced"
+    return _concluded(loss, Background(reference=reference, cases=len(forced), doubt=doubt))
 
 
 # ----------------------------------------------------------------------------------------------- speed and memory

@@ -50,6 +50,16 @@ def positions_of(forced: Forced) -> Positions:
     )
 
 
+def distances_of(forced: Forced) -> list[float]:
+    """How far the two paths of a variant are apart in one case, at the positions at which they ran different kernels.
+
+    What follows the prompt is evaluated as a prompt on either path, and a single token in a batch as one that is decoded.
+    """
+    if len(forced.kld) < 3:
+        return []
+    return [d for at, d in enumerate(forced.distance or ()) if at > 0 and at not in forced.broken]
+
+
 def percentile(values: Sequence[float], share: float) -> float:
     """By the nearest rank: the smallest value with at least this share of all at or below it."""
     ordered = sorted(values)
@@ -140,7 +150,7 @@ def _measure_one(
 
 def _measure_distance(decoded: Sequence[Forced]) -> Measurement:
     """How far the variant's own two paths are apart."""
-    cases = [[d for at, d in enumerate(one.distance or ()) if at not in one.broken] for one in decoded]
+    cases = [distances_of(one) for one in decoded]
     pooled = [value for case in cases for value in case]
     if not pooled:
         reason = "none of its logits are numbers"

@@ -125,8 +125,8 @@ def fidelity_remarks(rows: Sequence[Fidelity]) -> tuple[str, ...]:
     mixed = [row.variant for row in rows if row.legs is not None and row.legs.made == "mixed"]
     if mixed:
         said.append(
-            f"KLD of {wording.listed(mixed)} mixes what the engine does and what quantization does: add the unquantized "
-            "variant of the same engine to the matrix to tell them apart"
+            f"KLD of {wording.listed(mixed)} mixes what the engine does and what quantization does: have the unquantized "
+            "variant of the same engine in the matrix, before them, to tell them apart"
         )
     return tuple(said)
 

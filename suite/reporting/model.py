@@ -213,7 +213,8 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
 def _domains(run: Run) -> tuple[str, ...]:
     """Domains of the trials and of the measured scores, sorted; ``all`` is a sum of them, not a domain."""
     scores = {m.scope for result in run.variants for m in result.measurements if m.metric == _SCORE}
-    return tuple(sorted((scores | {trial.domain for trial in run.trials}) - {"all"}))
+    known = {trial.domain for trial in run.trials} | {forced.domain for forced in run.forced}
+    return tuple(sorted((scores | known) - {"all"}))
 
 
 def _row(

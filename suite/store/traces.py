@@ -182,5 +182,5 @@ def _cut(
 def _renew(where: str) -> str:
     return (
         f"take it back from git, or make it anew: git rm {where} && "
-        'pytest --model-matrix --matrix-update=new --matrix-reason "..."'
+        'pytest --model-matrix --matrix-update=changed --matrix-reason "..."'
     )

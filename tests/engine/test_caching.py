@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from support.in_process import InProcessLauncher, make_case, make_matrix, make_variant
 
-from suite.engine.assembling import Ledger, RunHead, assemble, join_journals
-from suite.engine.caching import DROPPED
+from suite.engine.assembling import DROPPED, Ledger, RunHead, assemble, join_journals
 from suite.engine.earlier import MOST_RUNS, EarlierRuns, is_answer_to
 from suite.engine.launching import LiveVariant
 from suite.engine.plan import Plan
@@ -413,11 +412,14 @@ def test_a_peer_that_changed_is_not_the_one_of_then(story: Story, tmp_path: Path
         assert found[0] != found[1]
 
 
-def test_without_the_peer_nothing_is_said_of_it(story: Story) -> None:
+def test_without_the_peer_the_reference_of_the_same_engine_takes_its_place(story: Story) -> None:
     story.run(REFERENCE, F16, Q4, cached=False, launcher=Weighted())
     told = story.run(REFERENCE, Q4, launcher=Weighted())
     assert told.taken("q4") == (5, 5)
-    assert peers_of(told, "q4") == {None}
+    assert peers_of(told, "q4") == {"ref"}  # the fakes are all of one engine
+    for (name, _, path), forced in told.ledger.forced.items():
+        if (name, path) == ("q4", "batched"):
+            assert forced.peer_kld == forced.kld
 
 
 def test_a_peer_that_came_later_is_used(story: Story) -> None:

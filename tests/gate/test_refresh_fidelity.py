@@ -26,14 +26,14 @@ MODES: tuple[Mode, ...] = ("new", "changed")
 def forced(case: str, kld: float, **changes: Any) -> Forced:
     made = Forced(
         variant="q4", case=case, domain=case.partition("/")[0], family=None, path="batched", trace=TRACE,
-        kld=(kld, kld / 3), logprobs=(-0.5, -0.4), reference_logprobs=(-0.4, -0.4),
+        kld=(kld, kld / 3, 2 * kld / 3), logprobs=(-0.5, -0.4, -0.4), reference_logprobs=(-0.4, -0.4, -0.4),
     )  # fmt: skip
     return dataclasses.replace(made, **changes)
 
 
 def both(case: str, kld: float, **changes: Any) -> list[Forced]:
     """One case along both paths."""
-    return [forced(case, kld, **changes), forced(case, kld, path="decode", distance=(0.003, 0.001), **changes)]
+    return [forced(case, kld, **changes), forced(case, kld, path="decode", distance=(0.0, 0.003, 0.001), **changes)]
 
 
 def everything(count: int = 24, factor: float = 1.0, **changes: Any) -> list[Forced]:

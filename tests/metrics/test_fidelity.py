@@ -132,11 +132,14 @@ def test_samples_are_the_cases_by_name() -> None:
 
 def test_the_decode_path_is_apart_and_over_all_cases_together() -> None:
     found = measured(
-        forced("math/a", [0.1, 0.3]), decoded("math/a", [0.5, 0.7], [0.01, 0.03]), decoded("code/b", [0.9], [0.05])
+        forced("math/a", [0.1, 0.3]),
+        decoded("math/a", [0.5, 0.7, 0.9], [0.0, 0.01, 0.03]),  # the first position follows the prompt on either path
+        decoded("code/b", [0.9, 0.9, 0.9], [0.0, 0.05, 0.05]),
+        decoded("code/c", [0.9, 0.9], [0.0, 0.0]),  # a batch of one token runs the kernels of decoding
     )
     assert found["mean_kld", "all"].value == pytest.approx(0.2)
-    assert found["decode_kld", "all"].value == pytest.approx((0.5 + 0.7 + 0.9) / 3)
-    assert found["path_distance", "all"].value == pytest.approx(0.03)
+    assert found["decode_kld", "all"].value == pytest.approx((0.5 + 0.7 + 0.9 + 5 * 0.9) / 8)
+    assert found["path_distance", "all"].value == pytest.approx(0.035)
     assert found["path_distance", "all"].samples == pytest.approx((0.05, 0.02))
     assert [scope for metric, scope in found if metric in (DECODE_KLD, PATH_DISTANCE)] == ["all", "all"]
 
@@ -159,7 +162,7 @@ def test_what_is_broken_counts_into_nothing_but_its_own_metric() -> None:
     assert found["same_top_1"] == pytest.approx(1 / 2)
     assert (found["delta_p"], found["ppl_ratio"]) == (0.0, 1.0)
     assert found["decode_kld"] == pytest.approx(0.6)
-    assert found["path_distance"] == pytest.approx(0.3)
+    assert found["path_distance"] == pytest.approx(0.4)
     assert found["broken_logits"] == pytest.approx(2 / 6)
 
 

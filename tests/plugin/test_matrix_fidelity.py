@@ -35,6 +35,11 @@ def fidelity(project: ForeignProject, variant: str = "q4") -> dict[str, str]:
     return {key: found[key] for key in FIDELITY}
 
 
+def said(result: pytest.RunResult) -> str:
+    """What was printed, in one line."""
+    return " ".join(result.stdout.str().split())
+
+
 def metric(project: ForeignProject, name: str, variant: str = "q4") -> float:
     row = next(row for row in project.read_run()["variants"] if row["name"] == variant)
     value: float = row["metrics"][name]["scopes"]["all"]["value"]
@@ -157,3 +162,83 @@ def test_fidelity_survives_a_resumed_run(accepted: ForeignProject) -> None:
     accepted.run(ANSWERS, "--matrix-resume")
     assert metric(accepted, "mean_kld") == before
     assert set(fidelity(accepted).values()) == {"PASS"}
+
+
+def test_another_template_is_invalid_by_the_stored_trace_alone(accepted: ForeignProject) -> None:
+    accepted.write_script("q4", noise=0.3, shift_ids_from=5)
+    result = accepted.run(ANSWERS, "--matrix-variants=q4")
+    assert result.ret == 3  # nothing else was measured
+    assert "q4 is INVALID: token ids differ from those of 'fp (stored trace)' at position 5" in said(result)
+
+
+def test_fidelity_alone_asks_nobody_anything(accepted: ForeignProject) -> None:
+    accepted.write_script("q4", noise=0.6)
+    result = accepted.run("--matrix-only=fidelity")
+    assert result.ret == 1
+    run = accepted.read_run()
+    assert run["trials"] == []
+    assert {found["metric"] for found in run["findings"]} == {
+        "mean_kld", "decode_kld", "path_distance", "broken_logits",
+    }  # fmt: skip
+    assert fidelity(accepted)["mean_kld/all"] == "REGRESSED"
+    accepted.baselines.joinpath("toy", "trace.npz").unlink()
+    accepted.run("--matrix-only=fidelity")  # the reference answers, since somebody has to say what is right
+    assert {trial["variant"] for trial in accepted.read_run()["trials"]} == {"fp"}
+    assert fidelity(accepted)["mean_kld/all"] == "REGRESSED"
+
+
+def test_a_resumed_run_looks_at_the_weights_before_it_judges_what_it_holds(accepted: ForeignProject) -> None:
+    accepted.run("--matrix-only=fidelity", "--matrix-variants=q4")
+    assert fidelity(accepted)["mean_kld/all"] == "PASS"
+    accepted.write_script("q4", noise=0.6)  # the same declaration; the fake has no files whose hash could tell
+    (file,) = accepted.root.glob(".quantdrift/latest/journal.jsonl")
+    file.write_text(file.read_text().replace('"fake":"1"', '"fake":"0"'))  # what was measured then was another build
+    accepted.run("--matrix-only=fidelity", "--matrix-variants=q4", "--matrix-resume")
+    assert fidelity(accepted)["mean_kld/all"] == "REGRESSED"
+
+
+@pytest.mark.parametrize("gone", ["--matrix-variants=q4", ""])
+def test_a_budget_on_divergence_goes_by_the_stored_trace(accepted: ForeignProject, gone: str) -> None:
+    budget = "budget.mean_kld = { limit = 0.0001, gate = 'block' }"
+    variants = {"fp": {"reference": True}, "q4": {}} if gone else {"q4": {}}
+    accepted.write_matrix(variants, more=budget)
+    result = accepted.run("--matrix-only=fidelity", *filter(None, [gone]))
+    assert result.ret == 1
+    assert "test_budget[q4-all-mean_kld]" in said(result)
+    assert "over budget: q4: divergence (all) is 0.0" in said(result)
+    assert accepted.read_run()["losses"][0]["answer"] == "over budget"
+    accepted.write_matrix(variants, more=budget.replace("0.0001", "0.5"))
+    assert accepted.run("--matrix-only=fidelity", *filter(None, [gone])).ret == 0
+
+
+def test_a_budget_on_divergence_without_trace_and_reference_is_refused(project: ForeignProject) -> None:
+    project.write_matrix({"q4": {}}, more="budget.mean_kld = { limit = 0.1, gate = 'block' }")
+    status, message = project.refuse()
+    assert (status, "none is marked reference = true" in message) == (2, True)
+
+
+def test_a_trace_of_another_declared_reference_is_not_used_where_that_is_not_loaded(accepted: ForeignProject) -> None:
+    accepted.write_matrix({"fp": {"reference": True, "options": {"script": "fp.json", "n_ctx": 2048}}, "q4": {}})
+    accepted.run(ANSWERS, "--matrix-variants=q4")
+    found = next(f for f in accepted.read_run()["findings"] if f["metric"] == "mean_kld")
+    assert found["verdict"] == "NOT_MEASURED"
+    assert "the stored trace is of another reference (option.n_ctx: 4096 → 2048)" in found["reason"]
+
+
+def test_baselines_are_not_accepted_along_a_trace_that_is_refused(matrix: ForeignProject) -> None:
+    matrix.write_script("fp", fault="raise", fault_at=1)  # one case of the reference ends in an error
+    result = matrix.accept()
+    result.stdout.fnmatch_lines(["*refused the reference trace: what 'fp' says was refused*"])
+    quality = json.loads((matrix.baselines / "toy" / "quality" / "q4.json").read_text())
+    assert not any("fidelity" in case for case in quality["cases"].values())
+    assert "mean_kld/all" not in quality["metrics"]
+
+
+def test_a_single_case_that_asks_something_else_is_named_and_no_invalid_variant(accepted: ForeignProject) -> None:
+    cases = accepted.root / "cases" / "math" / "own.toml"
+    cases.write_text(cases.read_text().replace("How many figs are there?", "How many figs are here?"))
+    accepted.run("--matrix-only=fidelity", "--matrix-variants=q4")
+    found = next(f for f in accepted.read_run()["findings"] if f["metric"] == "mean_kld")
+    assert found["verdict"] == "PASS"
+    assert "1 case that was accepted could not be forced (case math/figs" in found["reason"]
+    assert "other token ids than in the trace" in found["reason"]

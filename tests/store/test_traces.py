@@ -190,7 +190,7 @@ def test_what_cannot_be_opened_says_why(tmp_path: Path) -> None:
 def test_a_damaged_or_truncated_file_says_so_and_what_to_do(data: bytes) -> None:
     message = refused(data)
     assert "not a trace, or damaged" in message
-    assert f"git rm {WHERE} && pytest --model-matrix --matrix-update=new" in message
+    assert f"git rm {WHERE} && pytest --model-matrix --matrix-update=changed" in message
 
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
