@@ -2,9 +2,10 @@
 
     .venv/bin/python benchmarks/fidelity_pass.py --runs 10 --out benchmarks/results/fidelity.jsonl
 
-Each variant of the matrix is loaded afresh, answers every case (timed apart: it is what the pass is compared with), and is then
-taken through the stored trace: along the batched path for all cases, along the decode path for the sample. Cold: the prompts
-are evaluated again. One line a variant and run; the table at the end is of medians.
+Each variant of the matrix is loaded afresh and answers every case; right after each answer it goes through the stored trace,
+as in a run: along the batched path, and along the decode path where the case is in the sample. The two are timed apart. Then it
+is taken through all of it once more, cold: the prompts are evaluated again, as with ``--matrix-only=fidelity``. One line a
+variant and run; the table at the end is of medians.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import tempfile
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -56,14 +58,14 @@ def measure(variant: Variant, trace: Trace, options: argparse.Namespace, *, answ
     launcher = Launcher(
         preparer=Preparer(base=options.matrix.parent, cache=cache, deadlines=Deadlines(), progress=silent),
         deadlines=Deadlines(),
-        logs=options.out.parent / ".logs",
+        logs=Path(tempfile.gettempdir()) / "quantdrift-fidelity-logs",
         progress=silent,
     )
     decoded = pick_decoded(trace.cases)
     cases = {case.id: case for case in load_cases(options.cases, check=check_case)}
     with launcher.launch(variant) as live:
         loaded = live.memory().uss_bytes or 0
-        answering = _time_answers(live, trace, cases) if answer else None
+        answering, warm = _time_answers(live, trace, cases) if answer else (None, None)
         before, begin = live.memory().peak_rss_bytes or 0, clock.monotonic()
         forced: list[Forced] = []
         for traced in trace.cases.values():
@@ -75,6 +77,7 @@ def measure(variant: Variant, trace: Trace, options: argparse.Namespace, *, answ
     return {
         "variant": variant.name,
         "seconds": round(seconds, 2),
+        "warm_s": None if warm is None else round(warm, 2),
         "answering_s": None if answering is None else round(answering, 2),
         "own_memory_mb": round(loaded / 1e6),
         "peak_rss_mb": round(after / 1e6),
@@ -86,11 +89,17 @@ def measure(variant: Variant, trace: Trace, options: argparse.Namespace, *, answ
     }
 
 
-def _time_answers(live: Any, trace: Trace, cases: dict[str, Any]) -> float:
-    begin = clock.monotonic()
+def _time_answers(live: Any, trace: Trace, cases: dict[str, Any]) -> tuple[float, float]:
+    """Seconds for all answers, and for the way through the trace right after each of them."""
+    decoded = pick_decoded(trace.cases)
+    answering = following = 0.0
     for name, traced in trace.cases.items():
+        begin = clock.monotonic()
         live.generate(traced.prompt_ids, cases[name].max_new_tokens, stop_at_end=True, logprobs=True)
-    return clock.monotonic() - begin
+        between = clock.monotonic()
+        force_case(live, traced, decoded=name in decoded)
+        answering, following = answering + between - begin, following + clock.monotonic() - between
+    return answering, following
 
 
 def _pooled(forced: list[Forced], path: str, field: str) -> float:
@@ -99,14 +108,16 @@ def _pooled(forced: list[Forced], path: str, field: str) -> float:
 
 def _summarize(lines: list[dict[str, Any]]) -> None:
     print(
-        f"{'variant':10} {'pass':>7} {'answers':>8} {'added':>8} {'KLD':>10} {'decoded':>10} {'distance':>10}  spread of KLD"
+        f"{'variant':10} {'cold':>7} {'in a run':>8} {'answers':>8} {'added':>8} {'KLD':>10} {'decoded':>10} {'distance':>10}"
+        "  spread of KLD"
     )
     for name in dict.fromkeys(line["variant"] for line in lines):
         own = [line for line in lines if line["variant"] == name]
         klds = [line["mean_kld"] for line in own]
         answers = next((line["answering_s"] for line in own if line["answering_s"]), float("nan"))
+        warm = next((line["warm_s"] for line in own if line.get("warm_s")), float("nan"))
         print(
-            f"{name:10} {median(line['seconds'] for line in own):5.1f} s {answers:6.1f} s "
+            f"{name:10} {median(line['seconds'] for line in own):5.1f} s {warm:6.1f} s {answers:6.1f} s "
             f"{max(line['added_mb'] for line in own):5.1f} MB {median(klds):10.6f} "
             f"{median(line['decode_kld'] for line in own):10.6f} {median(line['path_distance'] for line in own):10.6f}  "
             f"{min(klds):.6g} … {max(klds):.6g} in {len(own)} runs"
