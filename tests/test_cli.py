@@ -9,21 +9,16 @@ from pathlib import Path
 
 import pytest
 from support import sample_stories as stories
+from support.laid_out import lay_out
 
 from suite.cli import find_run, main
 from suite.errors import UsageError
-from suite.metrics.catalog import SPECS
-from suite.store.runs import write_run
 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with one finished run, as the working directory."""
-    run = stories.slower()
-    directory = tmp_path / ".quantdrift" / "runs" / run.id
-    directory.mkdir(parents=True)
-    write_run(run, directory, specs=SPECS)
-    (tmp_path / ".quantdrift" / "latest").symlink_to(directory, target_is_directory=True)
+    lay_out(tmp_path, stories.slower())
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

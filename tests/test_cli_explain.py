@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 from support import sample_fidelity as fidelity
+from support.laid_out import lay_out
 
 from suite.cli import main
-from suite.metrics.catalog import SPECS
-from suite.store.runs import write_run
 
 RUN = "2026-11-29T18-04-11-7c1f"
 
@@ -19,11 +18,7 @@ RUN = "2026-11-29T18-04-11-7c1f"
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with one finished run whose variants were taken through the trace, as the working directory."""
-    run = fidelity.damaged()
-    directory = tmp_path / ".quantdrift" / "runs" / run.id
-    directory.mkdir(parents=True)
-    write_run(run, directory, specs=SPECS)
-    (tmp_path / ".quantdrift" / "latest").symlink_to(directory, target_is_directory=True)
+    lay_out(tmp_path, fidelity.damaged())
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -22,8 +22,7 @@ from suite.engine.launching import LiveVariant
 from suite.engine.plan import Plan
 from suite.engine.progress import Progress
 from suite.engine.sameness import is_same_forced, is_same_trace, tell_difference
-from suite.engine.tracing import hash_traced, pick_decoded
-from suite.metrics.legs import UNQUANTIZED_BPW
+from suite.engine.tracing import pick_decoded
 from suite.records import Case, Forced, Generation, Note, Traced, TracedCase, Trial, Variant
 from suite.scorers import grade
 
@@ -75,7 +74,6 @@ class Caching:
         """Unquantized variant → whether its rows must be at hand."""
         self._cases = {case.id: case for case in plan.cases}
         self._decoded = pick_decoded(case.id for case in plan.cases)
-        self._hashes: dict[str, tuple[TracedCase, str]] = {}
 
     def follow(self, live: LiveVariant, case: Case, prompt: Sequence[int], generation: Generation | None) -> None:
         """Take a loaded variant through the trace of one case, as far as no earlier run did. See `Following.follow`."""
@@ -188,7 +186,7 @@ class Caching:
         traced = self._following.traced(case)
         if traced is None or self._rows_are_wanted(variant):
             return ()
-        digest = self._hash(traced)
+        digest = self._following.hash_of(traced)
         done = self._ledger.forced.get((variant.name, case.id, "batched"))
         if done is not None and done.trace == digest:
             return ()
@@ -221,44 +219,33 @@ class Caching:
     def _with_reference(self, variant: Variant, found: Forced) -> Forced:
         """With the reference for its peer where that is of the same engine: the rows are the trace's own. Else without any."""
         reference = self._plan.matrix.reference
-        if reference is None or _format(reference) != _format(variant) or self._is_unquantized(variant):
+        if reference is None or _format(reference) != _format(variant) or self._following.is_unquantized(variant):
             return dataclasses.replace(found, peer=None, peer_kld=None)
         return dataclasses.replace(found, peer=reference.name, peer_kld=found.kld)
 
     def _has_peer(self, variant: Variant, case: str) -> bool:
         """Whether an unquantized variant of the same engine went through the case in this run."""
-        if variant.reference or self._is_unquantized(variant):
+        if variant.reference or self._following.is_unquantized(variant):
             return False
         for other in self._plan.matrix.variants:
             if other.reference:
                 continue
             forced = self._ledger.forced.get((other.name, case, "batched"))
             fresh = forced is not None and forced.cached_from is None
-            if fresh and self._is_unquantized(other) and _format(other) == _format(variant):
+            if fresh and self._following.is_unquantized(other) and _format(other) == _format(variant):
                 return True
         return False
 
     def _rows_are_wanted(self, variant: Variant) -> bool:
         """Whether a variant that was never measured will be held against this one: then its rows must be at hand."""
         if variant.name not in self._wanted:
-            self._wanted[variant.name] = self._is_unquantized(variant) and any(
+            self._wanted[variant.name] = self._following.is_unquantized(variant) and any(
                 _format(other) == _format(variant)
                 and next(self.runs.of(declare(other, self._plan.matrix)), None) is None
                 for other in self._plan.matrix.variants
                 if other.name != variant.name
             )
         return self._wanted[variant.name]
-
-    def _is_unquantized(self, variant: Variant) -> bool:
-        resolved = self._ledger.artifacts.get(variant.name)
-        bpw = resolved.artifact.bpw if resolved and resolved.artifact else None
-        return bpw is not None and bpw >= UNQUANTIZED_BPW
-
-    def _hash(self, traced: TracedCase) -> str:
-        known = self._hashes.get(traced.case)
-        if known is None or known[0] is not traced:
-            known = self._hashes[traced.case] = traced, hash_traced(traced)
-        return known[1]
 
     def _grade(self, found: Trial) -> Trial:
         if found.generation is None:

@@ -119,7 +119,7 @@ class Following:
             self._deaf.add(live.variant.name)
             return
         records, rows = found
-        if self._is_unquantized(live.variant):
+        if self.is_unquantized(live.variant):
             self._kept.setdefault(live.variant.name, {})[case.id] = rows
         for record in records:
             self._record(record)
@@ -173,22 +173,24 @@ class Following:
 
     def _is_done(self, variant: Variant, traced: TracedCase) -> bool:
         found = self._ledger.forced.get((variant.name, traced.case, "batched"))
-        return found is not None and found.trace == self._hash(traced)
+        return found is not None and found.trace == self.hash_of(traced)
 
-    def _hash(self, traced: TracedCase) -> str:
+    def hash_of(self, traced: TracedCase) -> str:
+        """`hash_traced`, of each case once."""
         known = self._hashes.get(traced.case)
         if known is None or known[0] is not traced:
             known = self._hashes[traced.case] = traced, hash_traced(traced)
         return known[1]
 
-    def _is_unquantized(self, variant: Variant) -> bool:
+    def is_unquantized(self, variant: Variant) -> bool:
+        """Whether the weights that it was resolved to are."""
         resolved = self._ledger.artifacts.get(variant.name)
         bpw = resolved.artifact.bpw if resolved and resolved.artifact else None
         return bpw is not None and bpw >= UNQUANTIZED_BPW
 
     def _peer_of(self, variant: Variant, traced: TracedCase) -> Peer | None:
         """The unquantized variant of the same engine, as far as it was taken through the same case in this process."""
-        if variant.name == self._reference or self._is_unquantized(variant):
+        if variant.name == self._reference or self.is_unquantized(variant):
             return None
         format_of = backends.resolve(variant.backend).weights_format
         for other in self._plan.matrix.variants:

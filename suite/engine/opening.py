@@ -78,16 +78,7 @@ def read_question(settings: Settings, *, directory: Path | None = None, parallel
         raise CaseFileError(f"{settings.cases}: no case found; case files are {settings.cases.name}/<domain>/*.toml")
     environment = capture_environment()
     key = key_of(whole, cases, environment, settings)
-    found = _find_run(settings, key) if settings.resume else None
-    remarks: tuple[str, ...] = ()
-    if found is not None and is_accepted_from(found, settings, whole, environment):
-        remarks = (
-            f" {found.name} is what the baselines were accepted from, and was not taken up again: this run is new",
-        )
-        found = None
-    if found is not None and settings.update and holds_cached(found):
-        remarks = (f" {found.name} holds answers of earlier runs, which are not accepted: this run is new",)
-        found = None
+    found, remarks = _take_up(settings, key, whole, environment)
     held = _hold(whole, chosen, found)
     trace, foreign = _find_trace(settings, whole, held)
     plan = _plan(
@@ -110,15 +101,7 @@ def read_question(settings: Settings, *, directory: Path | None = None, parallel
         finished=found is not None and own_run_file(found) is not None,
     )
     _check_baselines(settings, plan.matrix, environment)
-    created = clock.now()
-    run_id = found.name if found else f"{created:%Y-%m-%dT%H-%M-%S}-{_suffix(created.isoformat())}"
-    place = directory or found or settings.report or layout.run_directory(settings.runs, run_id)
-    head = RunHead(
-        id=place.name if directory else run_id,
-        created=created.isoformat(),
-        suite_version=suite.__version__,
-        settings=_describe(settings, plan),
-    )
+    head, place = _head(settings, plan, found, directory)
     return Question(
         settings=settings,
         plan=plan,
@@ -128,6 +111,33 @@ def read_question(settings: Settings, *, directory: Path | None = None, parallel
         resumed=found is not None,
         remarks=remarks,
     )
+
+
+def _take_up(
+    settings: Settings, key: str, whole: Matrix, environment: Environment
+) -> tuple[Path | None, tuple[str, ...]]:
+    """The run to go on with, if that is asked for and may be; and what is to be said where it may not."""
+    found = _find_run(settings, key) if settings.resume else None
+    if found is not None and is_accepted_from(found, settings, whole, environment):
+        said = f" {found.name} is what the baselines were accepted from, and was not taken up again: this run is new"
+        return None, (said,)
+    if found is not None and settings.update and holds_cached(found):
+        return None, (f" {found.name} holds answers of earlier runs, which are not accepted: this run is new",)
+    return found, ()
+
+
+def _head(settings: Settings, plan: Plan, found: Path | None, directory: Path | None) -> tuple[RunHead, Path]:
+    """What a run knows about itself from the start, and where it lies."""
+    created = clock.now()
+    run_id = found.name if found else f"{created:%Y-%m-%dT%H-%M-%S}-{_suffix(created.isoformat())}"
+    place = directory or found or settings.report or layout.run_directory(settings.runs, run_id)
+    head = RunHead(
+        id=place.name if directory else run_id,
+        created=created.isoformat(),
+        suite_version=suite.__version__,
+        settings=_describe(settings, plan),
+    )
+    return head, place
 
 
 def _plan(  # noqa: PLR0913 - what was read, each of its own kind

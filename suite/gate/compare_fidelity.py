@@ -14,6 +14,7 @@ from typing import Any
 
 from suite.gate.differences import describe_accepted, describe_differences, quality_identity, quality_suspects
 from suite.gate.duet import OldSide, describe_beside
+from suite.gate.estimated import estimated_fields
 from suite.gate.plan import GateItem
 from suite.metrics.fidelity import BROKEN, DECODE_KLD, PATH_DISTANCE, distances_of, positions_of
 from suite.records import (
@@ -29,7 +30,6 @@ from suite.records import (
     VariantResult,
     Verdict,
 )
-from suite.stats.intervals import Estimate, interval_of
 from suite.stats.ratios import log_ratio
 
 MEAN_KLD = "mean_kld"
@@ -44,7 +44,6 @@ CANNOT_BE_FORCED = "its backend cannot be forced through an answer"
 LEAST_FLOOR = 1e-5
 """Nats: two builds of one engine differ by as much in half precision."""
 HASH_DIGITS = 16
-ONE_SIDED_90 = 0.90
 
 
 def fidelity_of(forced: Iterable[Forced]) -> dict[str, CaseFidelity]:
@@ -278,20 +277,8 @@ def _compare_sums(bare: Comparison, clusters: Sequence[_Cluster], moved: Sequenc
         numeric_floor=floor,
         identical=then == here,
         reason=f"{_count(moved)} left out, since accepted along another reference trace" if moved else "",
-        **_interval(estimate),
+        **estimated_fields(estimate, math.expm1),
     )
-
-
-def _interval(estimate: Estimate | None) -> dict[str, Any]:
-    if estimate is None:
-        return {}
-    low, high = interval_of(estimate, ONE_SIDED_90)
-    return {
-        "log_drift": estimate.mean,
-        "log_se": estimate.se,
-        "log_df": estimate.df,
-        "interval": (math.expm1(low), math.expm1(high)),
-    }
 
 
 def _count(cases: Sequence[str]) -> str:

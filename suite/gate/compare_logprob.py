@@ -15,8 +15,9 @@ from statistics import fmean
 from typing import Any
 
 from suite.gate.answers import Pair
+from suite.gate.estimated import estimated_fields
 from suite.records import Verdict
-from suite.stats.intervals import Estimate, interval_of, paired_mean
+from suite.stats.intervals import paired_mean
 
 LOGPROB = "logprob"
 """Identifier of the metric."""
@@ -26,9 +27,6 @@ SD_FLOOR = 0.001
 
 GRAIN = 5e-4
 """Nats: log-probabilities closer than this are equal: baselines store four significant digits."""
-
-ONE_SIDED_90 = 0.90
-"""Two-sided confidence whose ends are one-sided bounds of 95 % each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +53,7 @@ def logprob_fields(pairs: Sequence[Pair]) -> dict[str, Any]:
         "drift": fmean(losses),
         "n": len(draws),
         "identical": not any(is_known_otherwise(pair) or _is_missing(pair) for pair in pairs),
-        **_interval(paired_mean(losses, sd_floor=SD_FLOOR)),
+        **estimated_fields(paired_mean(losses, sd_floor=SD_FLOOR)),
     }
 
 
@@ -99,15 +97,3 @@ def _draws(pairs: Iterable[Pair]) -> list[_Draw]:
         key = (pair.family is not None, pair.family or pair.case)
         members.setdefault(key, []).append((pair.was.logprob or 0.0, pair.weighed or 0.0))
     return [_Draw(fmean(was for was, _ in cases), fmean(now for _, now in cases)) for cases in members.values()]
-
-
-def _interval(estimate: Estimate | None) -> dict[str, Any]:
-    if estimate is None:
-        return {}
-    low, high = interval_of(estimate, ONE_SIDED_90)
-    return {
-        "log_drift": estimate.mean,
-        "log_se": estimate.se,
-        "log_df": estimate.df,
-        "interval": (low, high),
-    }

@@ -20,10 +20,10 @@ from suite.engine.assembling import (
     drop_superseded,
     identity_of,
     join_journals,
-    keep_complete,
     result_of,
     suspects_of,
 )
+from suite.engine.coverage import keep_complete
 from suite.records import (
     Artifact,
     ArtifactFile,
