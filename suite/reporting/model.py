@@ -90,12 +90,9 @@ class Row:
     quality: Verdict
     speed: Verdict
     """Speed and memory together."""
+    verdict: Verdict
+    """The worse of the two, as far as they were judged: a part that was not asked for is told elsewhere."""
     failure: VariantFailure | None
-
-    @property
-    def verdict(self) -> Verdict:
-        """The worse of the two."""
-        return worst((self.quality, self.speed))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,13 +241,25 @@ def _row(
         scores=tuple(_domain_score(domain, measured, mine) for domain in domains),
         quality=_verdict(result.failure, own, speed=False),
         speed=_verdict(result.failure, own, speed=True),
+        verdict=_whole_verdict(result.failure, own),
         failure=result.failure,
     )
 
 
+def _whole_verdict(failure: VariantFailure | None, own: Sequence[Finding]) -> Verdict:
+    """The worse half of those that were judged at all."""
+    halves = {_is_timing(finding) for finding in own} or {False, True}
+    return worst(_verdict(failure, own, speed=speed) for speed in halves)
+
+
+def _is_timing(finding: Finding) -> bool:
+    """Whether it belongs to the half of speed and memory."""
+    return finding.comparison.aspect is not Aspect.QUALITY
+
+
 def _verdict(failure: VariantFailure | None, own: Sequence[Finding], *, speed: bool) -> Verdict:
     """Worst of one half of a variant's findings. Gates that only inform count when there are no others."""
-    half = [finding for finding in own if (finding.comparison.aspect is not Aspect.QUALITY) is speed]
+    half = [finding for finding in own if _is_timing(finding) is speed]
     judged = [finding for finding in half if finding.gate is not Gate.INFO] or half
     verdicts = [finding.verdict for finding in judged]
     return worst([*verdicts, failure.verdict] if failure else verdicts)

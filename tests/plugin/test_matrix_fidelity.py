@@ -171,6 +171,12 @@ def test_another_template_is_invalid_by_the_stored_trace_alone(accepted: Foreign
     assert "q4 is INVALID: token ids differ from those of 'fp (stored trace)' at position 5" in said(result)
 
 
+def test_gates_that_held_are_a_pass_although_nothing_else_was_asked_for(accepted: ForeignProject) -> None:
+    result = accepted.run("--matrix-only=fidelity")
+    assert result.ret == 0
+    result.stdout.re_match_lines([r" q4 .* PASS$"])
+
+
 def test_fidelity_alone_asks_nobody_anything(accepted: ForeignProject) -> None:
     accepted.write_script("q4", noise=0.6)
     result = accepted.run("--matrix-only=fidelity")
