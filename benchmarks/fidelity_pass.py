@@ -2,10 +2,13 @@
 
     .venv/bin/python benchmarks/fidelity_pass.py --runs 10 --out benchmarks/results/fidelity.jsonl
 
+    .venv/bin/python benchmarks/fidelity_pass.py --decoded-only --runs 10 --out benchmarks/results/fidelity-steady.jsonl
+
 Each variant of the matrix is loaded afresh and answers every case; right after each answer it goes through the stored trace,
 as in a run: along the batched path, and along the decode path where the case is in the sample. The two are timed apart. Then it
 is taken through all of it once more, cold: the prompts are evaluated again, as with ``--matrix-only=fidelity``. One line a
-variant and run; the table at the end is of medians.
+variant and run; the table at the end is of medians. With ``--decoded-only`` only the cases that go along both paths are taken:
+enough to see whether divergence, legs and distances are the same in every run.
 """
 
 from __future__ import annotations
@@ -14,18 +17,21 @@ import argparse
 import json
 import os
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
 from suite import backends, clock
 from suite.cases import load_cases
+from suite.engine.distributions import Rows
 from suite.engine.launching import Launcher
 from suite.engine.preparing import Preparer
 from suite.engine.progress import silent
-from suite.engine.tracing import force_case, pick_decoded
+from suite.engine.tracing import Peer, force_case, pick_decoded
 from suite.matrix import load_matrix
-from suite.records import Deadlines, Forced, Trace, Variant
+from suite.metrics.fidelity import kld_interval
+from suite.records import Deadlines, Forced, Matrix, Trace, Variant
 from suite.scorers import check_case
 from suite.settings import find_cache
 from suite.store.traces import read_trace
@@ -38,22 +44,41 @@ def main() -> None:
     trace = read_trace(options.baselines, matrix.model)
     if trace is None:
         raise SystemExit("no trace is stored: accept baselines first")
+    if options.decoded_only:
+        kept = pick_decoded(trace.cases)
+        trace = replace(trace, cases={name: traced for name, traced in trace.cases.items() if name in kept})
     options.out.parent.mkdir(parents=True, exist_ok=True)
     lines = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
-    chosen = [v for v in matrix.variants if not options.variants or v.name in options.variants.split(",")]
+    everything = [*matrix.variants, *_made(matrix, options.make)]
+    chosen = [v for v in everything if not options.variants or v.name in options.variants.split(",")]
     for number in range(options.runs):
+        peer: dict[str, Rows] = {}
         for variant in chosen:
             if any((line["run"], line["variant"]) == (number, variant.name) for line in lines):
                 continue
-            lines.append({"run": number, **measure(variant, trace, options, answer=number == 0)})
+            answer = number == 0 and not options.decoded_only
+            lines.append({"run": number, **measure(variant, trace, options, peer, answer=answer)})
             with options.out.open("a", encoding="utf-8") as results:
                 results.write(json.dumps(lines[-1]) + "\n")
             print(lines[-1], flush=True)
     _summarize(lines)
 
 
-def measure(variant: Variant, trace: Trace, options: argparse.Namespace, *, answer: bool) -> dict[str, Any]:
-    """One variant through the trace."""
+def _made(matrix: Matrix, labels: str) -> list[Variant]:
+    """Quants that the matrix does not hold, made as one of its own is."""
+    pattern = next((variant for variant in matrix.variants if variant.make), None)
+    if pattern is None and labels:
+        raise SystemExit("the matrix makes no GGUF, so there is no pattern for --make")
+    names = [label for label in labels.split(",") if label]
+    return [replace(pattern, name=label.lower(), quantization=label, make=label) for label in names if pattern]
+
+
+def measure(
+    variant: Variant, trace: Trace, options: argparse.Namespace, peer: dict[str, Rows], *, answer: bool
+) -> dict[str, Any]:
+    """One variant through the trace. `peer` holds the rows of the unquantized variant of llama.cpp, by case, once it has been
+    taken through it.
+    """
     cache = find_cache(os.environ)
     launcher = Launcher(
         preparer=Preparer(base=options.matrix.parent, cache=cache, deadlines=Deadlines(), progress=silent),
@@ -69,11 +94,16 @@ def measure(variant: Variant, trace: Trace, options: argparse.Namespace, *, answ
         before, begin = live.memory().peak_rss_bytes or 0, clock.monotonic()
         forced: list[Forced] = []
         for traced in trace.cases.values():
-            found = force_case(live, traced, decoded=traced.case in decoded)
+            rows = peer.get(traced.case) if variant.backend == "llama_cpp" and variant.name != options.peer else None
+            held = None if rows is None else Peer(options.peer, rows)
+            found = force_case(live, traced, decoded=traced.case in decoded, peer=held)
             if found is None:
                 raise SystemExit(f"{variant.name} cannot be forced")
             forced += found[0]
+            if variant.name == options.peer:
+                peer[traced.case] = found[1]
         seconds, after = clock.monotonic() - begin, live.memory().peak_rss_bytes or 0
+    sample = [one for one in forced if one.case in decoded]
     return {
         "variant": variant.name,
         "seconds": round(seconds, 2),
@@ -83,9 +113,13 @@ def measure(variant: Variant, trace: Trace, options: argparse.Namespace, *, answ
         "peak_rss_mb": round(after / 1e6),
         "added_mb": round((after - before) / 1e6, 1),
         "mean_kld": _pooled(forced, "batched", "kld"),
+        "interval": kld_interval(forced),
         "decode_kld": _pooled(forced, "decode", "kld"),
-        "batched_kld_of_sample": _pooled([f for f in forced if f.case in decoded], "batched", "kld"),
+        "batched_kld_of_sample": _pooled(sample, "batched", "kld"),
+        "batched_interval_of_sample": kld_interval(sample),
+        "decode_interval": kld_interval(sample, path="decode"),
         "path_distance": _pooled(forced, "decode", "distance"),
+        "quantization_leg": _pooled(forced, "batched", "peer_kld"),
     }
 
 
@@ -102,8 +136,9 @@ def _time_answers(live: Any, trace: Trace, cases: dict[str, Any]) -> tuple[float
     return answering, following
 
 
-def _pooled(forced: list[Forced], path: str, field: str) -> float:
-    return fmean(value for one in forced if one.path == path for value in getattr(one, field))
+def _pooled(forced: list[Forced], path: str, field: str) -> float | None:
+    values = [value for one in forced if one.path == path for value in getattr(one, field) or () if value is not None]
+    return fmean(values) if values else None
 
 
 def _summarize(lines: list[dict[str, Any]]) -> None:
@@ -120,8 +155,27 @@ def _summarize(lines: list[dict[str, Any]]) -> None:
             f"{name:10} {median(line['seconds'] for line in own):5.1f} s {warm:6.1f} s {answers:6.1f} s "
             f"{max(line['added_mb'] for line in own):5.1f} MB {median(klds):10.6f} "
             f"{median(line['decode_kld'] for line in own):10.6f} {median(line['path_distance'] for line in own):10.6f}  "
-            f"{min(klds):.6g} … {max(klds):.6g} in {len(own)} runs"
+            f"{min(klds):.6g} … {max(klds):.6g} in {len(own)} runs{_tell_paths(own)}"
         )
+
+
+def _tell_paths(own: list[dict[str, Any]]) -> str:
+    """Whether the divergence along each path lies within the interval of the other, over the same cases."""
+    known = [line for line in own if line.get("decode_interval")]
+    within = sum(
+        _lies(line["decode_kld"], line["batched_interval_of_sample"])
+        and _lies(line["batched_kld_of_sample"], line["decode_interval"])
+        for line in known
+    )
+    told = f"; 95 %: {own[-1]['interval'][0]:.4f} … {own[-1]['interval'][1]:.4f}" if own[-1].get("interval") else ""
+    for field, words in (("path_distance", "distance"), ("quantization_leg", "quantization leg")):
+        values = [line[field] for line in own if line.get(field) is not None]
+        told += f"; {words} {min(values):.6g} … {max(values):.6g}" if values else ""
+    return f"{told}; paths within each other's intervals in {within} of {len(known)}" if known else told
+
+
+def _lies(value: float, interval: list[float]) -> bool:
+    return interval[0] <= value <= interval[1]
 
 
 def _parse() -> argparse.Namespace:
@@ -130,6 +184,9 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--cases", type=Path, default=Path("cases"))
     parser.add_argument("--baselines", type=Path, default=Path("baselines"))
     parser.add_argument("--variants", default="", help="only these, separated by commas")
+    parser.add_argument("--peer", default="f16", help="the unquantized variant of llama.cpp")
+    parser.add_argument("--make", default="", help="GGUF quants beside the matrix, separated by commas: Q4_0,Q2_K")
+    parser.add_argument("--decoded-only", action="store_true", help="only the cases that go along both paths")
     parser.add_argument("--runs", type=int, default=1, help="runs of each variant that the file is to hold")
     parser.add_argument("--out", type=Path, required=True, help="results, one line a variant and run")
     return parser.parse_args()

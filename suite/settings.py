@@ -113,21 +113,11 @@ def read_settings(
     home = matrix_file.parent
     update, reason = value("matrix_update") or None, value("matrix_reason") or None
     _check_update(update, reason, environment)
-    if update and value("matrix_quick"):
-        raise UsageError("a quick run sees too little to be accepted; leave out --matrix-quick, or --matrix-update")
-    if update and value("matrix_cached"):
-        raise UsageError(
-            "a baseline rests on what was computed for it, not on answers of earlier runs; leave out --matrix-cached "
-            "(-o matrix_cached=false where the ini file asks for it), or --matrix-update"
-        )
-    against = value("matrix_against")
+    if update:
+        _check_accepted(value)
+    against, report = value("matrix_against"), value("matrix_report")
     if (typed or value)("matrix_against") == "":
         raise UsageError("--matrix-against= names nothing; name a Python, an environment or weights, or leave it out")
-    if update and against:
-        raise UsageError(
-            "--matrix-against leaves baselines alone, for it compares with the old side; accept in a run without it"
-        )
-    report = value("matrix_report")
     return Settings(
         matrix_file=matrix_file,
         cases=_path(root, value("matrix_cases") or home / "cases"),
@@ -180,6 +170,21 @@ def _check_update(update: str | None, reason: str | None, environment: Mapping[s
         )
     if reason and not update:
         raise UsageError("--matrix-reason says why baselines are accepted; add --matrix-update={new,changed,all}")
+
+
+def _check_accepted(value: Callable[[str], Any]) -> None:
+    """Raise UsageError for a way of measuring on which no baseline may rest."""
+    if value("matrix_quick"):
+        raise UsageError("a quick run sees too little to be accepted; leave out --matrix-quick, or --matrix-update")
+    if value("matrix_cached"):
+        raise UsageError(
+            "a baseline rests on what was computed for it, not on answers of earlier runs; leave out --matrix-cached "
+            "(-o matrix_cached=false where the ini file asks for it), or --matrix-update"
+        )
+    if value("matrix_against"):
+        raise UsageError(
+            "--matrix-against leaves baselines alone, for it compares with the old side; accept in a run without it"
+        )
 
 
 def _path(root: Path, given: str | Path) -> Path:

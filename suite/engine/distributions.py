@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass
 from typing import Any
 
+from suite.packed import unpack_floats, unpack_ints
 from suite.worker.messages import Examined
 
 
@@ -34,12 +34,12 @@ def unpack(examined: Examined) -> Rows | None:
         return None
     width = examined.width
     return Rows(
-        chosen=_floats(examined.chosen),
-        best=_ints(examined.best),
-        best_logprob=_floats(examined.best_logprob),
-        ids=_ints(examined.ids).reshape(-1, width) if examined.ids else None,
-        logprobs=_floats(examined.logprobs).reshape(-1, width),
-        rest=_floats(examined.rest),
+        chosen=unpack_floats(examined.chosen),
+        best=unpack_ints(examined.best),
+        best_logprob=unpack_floats(examined.best_logprob),
+        ids=unpack_ints(examined.ids).reshape(-1, width) if examined.ids else None,
+        logprobs=unpack_floats(examined.logprobs).reshape(-1, width),
+        rest=unpack_floats(examined.rest),
         broken=tuple(examined.broken),
     )
 
@@ -56,15 +56,3 @@ def divergence(base: Rows, other: Rows) -> Any:
     found = (numpy.exp(p) * (p - q)).sum(axis=1).clip(min=0.0)  # rounding may leave a little less than 0
     found[[*base.broken, *other.broken]] = 0.0
     return found
-
-
-def _floats(text: str) -> Any:
-    import numpy
-
-    return numpy.frombuffer(base64.b64decode(text), "<f4")
-
-
-def _ints(text: str) -> Any:
-    import numpy
-
-    return numpy.frombuffer(base64.b64decode(text), "<i4")

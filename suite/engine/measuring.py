@@ -8,17 +8,18 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from suite.backends.base import FOOTPRINT
-from suite.engine.answering import OWN_TEST, Prompts, answer_once, check_same_prompts, make_trial, take_trial
+from suite.engine.answering import Prompts, answer_once, check_same_prompts, take_trial
 from suite.engine.assembling import GROUPS, LONE, VOIDED, Ledger, describe_loaded
 from suite.engine.caching import Caching
 from suite.engine.earlier import EarlierRuns, changes_between
 from suite.engine.failures import VariantFailed, failure_of
 from suite.engine.following import Following
 from suite.engine.launching import Launcher, LiveVariant
+from suite.engine.own_trials import OwnTrials
 from suite.engine.plan import Plan
 from suite.engine.timing import SpeedPass, SpeedSink
 from suite.engine.weighing import Accepted, find_unweighed, weigh_trial
-from suite.errors import QuantdriftError, StoreError, UsageError, VariantError
+from suite.errors import QuantdriftError, StoreError, VariantError
 from suite.gate.answers import answer_of
 from suite.records import (
     Baselines,
@@ -28,10 +29,7 @@ from suite.records import (
     Note,
     RenderedPrompts,
     ResolvedArtifact,
-    Score,
-    ScorerSpec,
     Trial,
-    TrialStatus,
     Variant,
     VariantFailure,
 )
@@ -59,8 +57,8 @@ class Measuring:
         self._accepted: dict[str, Accepted] = {}
         """Variant → its accepted answers, as they were when they were first needed."""
         self._told: set[str] = set()
-        self._recorded: dict[tuple[str, str], str] = {}
-        """Variant and trial of a user's own test → that test."""
+        self.own = OwnTrials(self._case_ids, self._record)
+        """Scores that the user's own tests give."""
         self._following = Following(plan, ledger, self._record, launcher.progress)
         self._cache = Caching(plan, ledger, self._following, self._record, launcher.progress)
         self._inherited = set(ledger.artifacts)
@@ -174,41 +172,6 @@ class Measuring:
         if isinstance(answer, VariantError):
             raise answer
         return answer
-
-    def claim(self, variant: Variant, trial: str, test: str) -> None:
-        """Reserve the trial ``domain/name`` for one of the user's own tests, which may enter it again.
-
-        Raises UsageError when another test entered it already: one of the two scores would be lost.
-        """
-        owner = self._recorded.setdefault((variant.name, trial), test)
-        if owner != test:
-            raise UsageError(f"'{trial}' was recorded by {owner} already; give record() another name= or domain=")
-
-    def record_own(
-        self, variant: Variant, name: str, *, score: float, domain: str, generation: Generation | None
-    ) -> Trial:
-        """Enter a score that a user's own test gave, as a trial of ``domain/name``.
-
-        Raises UsageError when a case has that id already.
-        """
-        if f"{domain}/{name}" in self._case_ids:
-            raise UsageError(
-                f"'{domain}/{name}' is a case of the matrix; record the score under another domain or name"
-            )
-        case = Case(
-            id=f"{domain}/{name}", domain=domain, version=1, prompt="", target="", scorer=ScorerSpec(name=OWN_TEST),
-            max_new_tokens=len(generation.token_ids) if generation else 0,
-        )  # fmt: skip
-        graded = Score(
-            status=TrialStatus.SCORED,
-            value=score,
-            correct=score >= 1.0,
-            answer=generation.text if generation else None,
-            rule=OWN_TEST,
-        )
-        trial = make_trial(variant.name, case, (), graded, generation)
-        self._record(trial)
-        return trial
 
     def _open(self, variant: Variant) -> LiveVariant:
         """The worker for answers: one variant at a time, in the order in which they are asked for."""

@@ -38,7 +38,7 @@ def is_same_forced(one: Forced, other: Forced) -> bool:
         told[0] == told[1]
         and _close(one.kld, other.kld, CLOSE_KLD)
         and _close(one.logprobs, other.logprobs, CLOSE_LOGPROB)
-        and _close(one.distance or (), other.distance or (), CLOSE_KLD)
+        and _close(_known(one.distance), _known(other.distance), CLOSE_KLD)
     )
 
 
@@ -47,6 +47,10 @@ def is_same_trace(one: TracedCase, other: TracedCase) -> bool:
     if (one.version, one.prompt_ids, one.answer_ids) != (other.version, other.prompt_ids, other.answer_ids):
         return False
     return _close(one.logprobs, other.logprobs, CLOSE_LOGPROB)
+
+
+def _known(distance: Sequence[float | None] | None) -> list[float]:
+    return [value for value in distance or () if value is not None]
 
 
 def _close(one: Sequence[float], other: Sequence[float], within: Mapping[str, float]) -> bool:

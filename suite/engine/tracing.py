@@ -11,6 +11,7 @@ from typing import Any
 from suite.engine.distributions import Rows, divergence
 from suite.engine.launching import LiveVariant
 from suite.errors import UsageError, VariantInvalid
+from suite.packed import pack, unpack_floats, unpack_ints
 from suite.records import Case, Departure, EvaluationPath, Forced, Generation, TracedCase
 
 TOP = 64
@@ -50,29 +51,36 @@ def trace_case(live: LiveVariant, case: Case, prompt: Sequence[int], generation:
         prompt_ids=tuple(prompt),
         answer_ids=tuple(ids),
         logprobs=tuple(chosen),
-        top_ids=tuple(map(tuple, rows.ids.tolist())),
-        top_logprobs=tuple(map(tuple, rows.logprobs.tolist())),
+        top=rows.ids.shape[1],
+        top_ids=pack(rows.ids),
+        top_logprobs=pack(rows.logprobs),
         rest=tuple(rows.rest.tolist()),
     )
 
 
 def hash_traced(traced: TracedCase) -> str:
-    """sha256 of a traced case, as hexadecimal digits: what was forced through another one is not comparable."""
-    return hashlib.sha256(
-        json.dumps({field.name: getattr(traced, field.name) for field in fields(traced)}).encode()
-    ).hexdigest()
+    """sha256 of a traced case, as hexadecimal digits: what was forced through another one is not comparable.
+
+    Over the numbers themselves, in JSON: it does not depend on how they are packed.
+    """
+    rows = rows_of(traced)
+    numbers = {"top_ids": rows.ids.tolist(), "top_logprobs": rows.logprobs.tolist()}
+    told = {field.name: getattr(traced, field.name) for field in fields(traced) if field.name != "top"}
+    return hashlib.sha256(json.dumps({**told, **numbers}).encode()).hexdigest()
 
 
 def rows_of(traced: TracedCase) -> Rows:
     """The reference's own rows."""
     import numpy
 
+    ids, logprobs = unpack_ints(traced.top_ids), unpack_floats(traced.top_logprobs)
+    ids, logprobs = ids.reshape(-1, traced.top), logprobs.reshape(-1, traced.top)
     return Rows(
         chosen=numpy.array(traced.logprobs, "<f4"),
-        best=numpy.array([row[0] for row in traced.top_ids], "<i4"),
-        best_logprob=numpy.array([row[0] for row in traced.top_logprobs], "<f4"),
-        ids=numpy.array(traced.top_ids, "<i4"),
-        logprobs=numpy.array(traced.top_logprobs, "<f4"),
+        best=ids[:, 0],
+        best_logprob=logprobs[:, 0],
+        ids=ids,
+        logprobs=logprobs,
         rest=numpy.array(traced.rest, "<f4"),
         broken=(),
     )
@@ -100,16 +108,17 @@ def force_case(
     None when its backend cannot be forced, or refuses since the answer is too long for its context. Raises WorkerDied and
     WorkerTimeout, and VariantInvalid for a trace of another vocabulary.
     """
-    batched = _ask(live, traced, batched=True)
+    base = rows_of(traced)
+    batched = _ask(live, traced, base, batched=True)
     if batched is None:
         return None
-    start = _Start(traced, rows_of(traced), hash_traced(traced), live.variant.name)
+    start = _Start(traced, base, hash_traced(traced), live.variant.name)
     first = start.compare("batched", batched)
     if peer is not None:
         first = replace(first, peer=peer.name, peer_kld=_shorten(divergence(peer.rows, batched)))
     found = [first]
-    if decoded and (rows := _ask(live, traced, batched=False)) is not None:
-        found.append(replace(start.compare("decode", rows), distance=_shorten(divergence(batched, rows))))
+    if decoded and (rows := _ask(live, traced, base, batched=False)) is not None:
+        found.append(replace(start.compare("decode", rows), distance=_distance(batched, rows)))
     return found, batched
 
 
@@ -139,11 +148,17 @@ class _Start:
         )
 
 
-def _ask(live: LiveVariant, traced: TracedCase, *, batched: bool) -> Rows | None:
+def _ask(live: LiveVariant, traced: TracedCase, base: Rows, *, batched: bool) -> Rows | None:
     try:
-        return live.force(traced.prompt_ids, traced.answer_ids, batched=batched, asked=traced.top_ids)
+        return live.force(traced.prompt_ids, traced.answer_ids, batched=batched, asked=base.ids.tolist())
     except UsageError as fault:
         raise VariantInvalid(f"case {traced.case}: {fault}") from fault
+
+
+def _distance(batched: Rows, decoded: Rows) -> tuple[float | None, ...]:
+    broken = {*batched.broken, *decoded.broken}
+    found = enumerate(divergence(batched, decoded).tolist())
+    return tuple(None if position in broken else _short(value) for position, value in found)
 
 
 def _departures(base: Rows, rows: Rows) -> Iterable[Departure]:

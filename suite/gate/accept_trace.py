@@ -37,7 +37,7 @@ def accept_trace(
         model=key["model"],
         reference=traced[0].variant,
         key=key,
-        top=len(first.top_ids[0]),
+        top=first.top,
         cases=taken,
         made=dict(made),
     )

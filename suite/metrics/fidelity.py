@@ -57,7 +57,7 @@ def distances_of(forced: Forced) -> list[float]:
     """
     if len(forced.kld) < 3:
         return []
-    return [d for at, d in enumerate(forced.distance or ()) if at > 0 and at not in forced.broken]
+    return [d for d in (forced.distance or ())[1:] if d is not None]
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -171,14 +171,16 @@ def _measure_broken(forced: Sequence[Forced]) -> Measurement:
     return Measurement(metric=BROKEN, scope=ALL, value=value, samples=tuple(shares))
 
 
-def kld_interval(forced: Sequence[Forced], confidence: float = 0.95) -> tuple[float, float] | None:
-    """Interval of the mean divergence along the batched path, nats, never below 0: cases of one family are one cluster.
+def kld_interval(
+    forced: Sequence[Forced], confidence: float = 0.95, *, path: EvaluationPath = "batched"
+) -> tuple[float, float] | None:
+    """Interval of the mean divergence along one path, nats, never below 0: cases of one family are one cluster.
 
     None for fewer than two clusters.
     """
     clusters: dict[tuple[bool, str], list[float]] = {}
     for one in forced:
-        if one.path == "batched":
+        if one.path == path:
             key = (one.family is not None, one.family or one.case)
             clusters.setdefault(key, []).extend(positions_of(one).kld)
     filled = [values for values in clusters.values() if values]

@@ -51,5 +51,5 @@ class MatrixVariant:
         if not 0.0 <= score <= 1.0:
             raise UsageError(f"{self._test.id}: a score lies between 0 and 1, not {score!r}")
         case = name or self._test.name
-        self._session.claim(self._variant, f"{domain}/{case}", self._test.id)
-        return self._session.record_own(self._variant, case, score=score, domain=domain, generation=self._last)
+        self._session.own.claim(self._variant.name, f"{domain}/{case}", self._test.id)
+        return self._session.own.record(self._variant.name, case, score=score, domain=domain, generation=self._last)

@@ -15,7 +15,8 @@ class TracedCase:
     """The reference's own answer to one case, with its distribution before each token of it.
 
     Positions are those of `answer_ids`. Each has the `top` likeliest tokens, the likeliest first, and one bucket for all
-    others; log-probabilities are in nats, of single precision.
+    others; log-probabilities are in nats, of single precision. The likeliest tokens are packed, as `suite.packed` does: as
+    Python numbers those of a thousand cases would take gigabytes.
     """
 
     case: str
@@ -27,15 +28,13 @@ class TracedCase:
     """Greedy, with the end token where it ended by itself."""
     logprobs: tuple[float, ...]
     """Of the answer's own tokens."""
-    top_ids: tuple[tuple[int, ...], ...]
-    top_logprobs: tuple[tuple[float, ...], ...]
+    top: int
+    top_ids: str
+    """int32, shape (positions, top), packed."""
+    top_logprobs: str
+    """Single precision, shape (positions, top), packed."""
     rest: tuple[float, ...]
     """Of all other tokens together."""
-
-    @property
-    def margins(self) -> tuple[float, ...]:
-        """By how many nats the likeliest token leads the next one, at each position."""
-        return tuple(row[0] - row[1] if len(row) > 1 else row[0] for row in self.top_logprobs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,8 +100,9 @@ class Forced:
     departures: tuple[Departure, ...] = ()
     broken: tuple[int, ...] = ()
     """Positions whose logits were no numbers."""
-    distance: tuple[float, ...] | None = None
-    """Decode path: KL divergence of the variant's batched distribution from it, at each position."""
+    distance: tuple[float | None, ...] | None = None
+    """Decode path: KL divergence of the variant's batched distribution from it, at each position; None where the logits of
+    either path were no numbers."""
     peer: str | None = None
     """The unquantized variant of the same engine, if the run holds one."""
     peer_kld: tuple[float, ...] | None = None

@@ -64,7 +64,7 @@ def loss_markdown(losses: Sequence[Loss], *, reference: str | None = None) -> st
 
 
 def _heading(reference: str | None) -> str:
-    return f"the reference{f' {one_line(reference)}' if reference else ''} in this run"
+    return f"the reference {one_line(reference)} in this run" if reference else "the reference of the stored trace"
 
 
 def _rows(losses: Sequence[Loss]) -> list[_Row]:

@@ -136,8 +136,9 @@ class Report:
     remarks: tuple[str, ...]
     """How it was measured, where that limits what it can say: in quick mode, on a machine that was never calibrated."""
     reference: str | None
+    """None where nothing was measured of it in this run."""
     losses: tuple[Loss, ...]
-    """What each variant costs against the reference of the same run."""
+    """What each variant costs against the reference: of the same run, or what the stored trace tells of it."""
     fidelity: tuple[Fidelity, ...]
     """How far each variant is from the reference; empty when none was forced through its trace."""
     headline: str
@@ -167,7 +168,7 @@ def build_report(run: Run) -> Report:
         unmeasured=unmeasured(run),
         notes=run.matrix.notes,
         remarks=(*describe_protocol(run), *tell_cached(run)),
-        reference=run.matrix.reference.name if run.matrix.reference else None,
+        reference=next((r.variant.name for r in run.variants if r.variant.reference and r.measurements), None),
         losses=run.losses,
         fidelity=measured_fidelity(run),
         headline=_headline(totals, failed, accepted, _broken(run, rows)),
@@ -316,7 +317,7 @@ def _totals(run: Run, findings: Sequence[Finding], *, failed: int, accepted: int
     flips: set[tuple[str, Flip]] = {(f.variant, flip) for f in findings for flip in f.comparison.flips}
     return Totals(
         variants=len(run.variants),
-        cases=len({trial.case for trial in run.trials}),
+        cases=len({trial.case for trial in run.trials} | {forced.case for forced in run.forced}),
         trials=len(run.trials),
         gates=len(gates),
         failed=failed,

@@ -16,6 +16,7 @@ from typing import Any
 
 from suite.atomic import write_bytes
 from suite.errors import StoreError
+from suite.packed import pack, unpack_floats, unpack_ints
 from suite.records import Trace
 from suite.schema import parse
 from suite.store import layout
@@ -91,11 +92,20 @@ def encode(trace: Trace) -> bytes:
     }
     arrays: dict[str, Any] = {HEADER: numpy.frombuffer(json.dumps(header, ensure_ascii=False).encode(), "u1")}
     for name, (kind, dimensions) in ARRAYS.items():
-        rows = [row for case in cases for row in getattr(case, name)]
-        arrays[name] = numpy.array(rows, kind).reshape((len(rows), trace.top) if dimensions == 2 else len(rows))
+        arrays[name] = _join([getattr(case, name) for case in cases], kind, trace.top if dimensions == 2 else None)
     buffer = io.BytesIO()
     numpy.savez_compressed(buffer, **arrays)  # its entries carry no time of day
     return buffer.getvalue()
+
+
+def _join(pieces: Sequence[Any], kind: str, width: int | None) -> Any:
+    """The numbers of all cases as one array; with a `width` they are packed. Raises ValueError for rows that are not even."""
+    import numpy
+
+    if width is None:
+        return numpy.array([number for piece in pieces for number in piece], kind)
+    unpack = unpack_ints if kind == "<i4" else unpack_floats
+    return numpy.concatenate([numpy.zeros((0, width), kind), *(unpack(piece).reshape(-1, width) for piece in pieces)])
 
 
 def decode(data: bytes, *, where: str) -> Trace:
@@ -172,11 +182,16 @@ def _cut(
     found = []
     for index, case in enumerate(cases):
         piece = slice(answers[index], answers[index + 1])
-        fields = {name: arrays[name][piece].tolist() for name in ARRAYS if name != "prompt_ids"}
+        fields: dict[str, Any] = {name: _told(arrays[name][piece]) for name in ARRAYS if name != "prompt_ids"}
+        fields["top"] = arrays["top_ids"].shape[1]
         fields["prompt_ids"] = arrays["prompt_ids"][prompts[index] : prompts[index + 1]].tolist()
         named = {name: case[name] for name in ("case", "version", "domain", "family") if name in case}
         found.append((str(case.get("case")), {**named, **fields}))
     return found
+
+
+def _told(piece: Any) -> Any:
+    return piece.tolist() if piece.ndim == 1 else pack(piece)
 
 
 def _renew(where: str) -> str:

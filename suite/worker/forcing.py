@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from suite.errors import UsageError
+from suite.packed import pack
 from suite.worker.messages import Examined
 
 LEAST = -1000.0
@@ -55,11 +55,11 @@ def examine(rows: Iterator[Any], answer: Sequence[int], *, top: int, asked: Sequ
         raise RuntimeError(f"the backend gave logits of {given} positions for an answer of {len(answer)} tokens")
     return Examined(
         width=width,
-        best=_pack(best),
-        ids=_pack(ids[:, :width]) if asked is None else "",
-        logprobs=_pack(logprobs[:, :width]),
+        best=pack(best),
+        ids=pack(ids[:, :width]) if asked is None else "",
+        logprobs=pack(logprobs[:, :width]),
         broken=broken,
-        **{name: _pack(values) for name, values in floats.items()},
+        **{name: pack(values) for name, values in floats.items()},
     )
 
 
@@ -109,7 +109,3 @@ def _log_of(mass: float) -> float:
     import numpy
 
     return max(float(numpy.log(mass)), LEAST) if mass > 0 else LEAST
-
-
-def _pack(values: Any) -> str:
-    return base64.b64encode(values.tobytes()).decode()

@@ -347,6 +347,7 @@ def make_forced(**fields: Any) -> Forced:
         ({"trace": "u"}, False),
         ({"path": "decode"}, False),
         ({"distance": (0.1, 0.1)}, False),
+        ({"distance": (None, None)}, True),
         ({"peer": "f16", "peer_kld": (0.1, 0.2)}, True),
     ],
 )

@@ -100,10 +100,10 @@ def test_requests_of_ones_own(make_bench: Callable[..., Bench]) -> None:
     with pytest.raises(VariantError, match="do not fit a context of 200"):
         bench.session.ask(variant, "x" * 300, max_new_tokens=9)
     assert bench.session.ledger.failures == {}
-    trial = bench.session.record_own(variant, "mine", score=1.0, domain="format", generation=None)
+    trial = bench.session.own.record(variant.name, "mine", score=1.0, domain="format", generation=None)
     assert (trial.case, trial.score.correct) == ("format/mine", True)
     with pytest.raises(UsageError, match="'math/a' is a case of the matrix"):
-        bench.session.record_own(variant, "a", score=1.0, domain="math", generation=None)
+        bench.session.own.record(variant.name, "a", score=1.0, domain="math", generation=None)
 
 
 def test_speed_is_measured_once_for_all_that_are_timed_together(make_bench: Callable[..., Bench]) -> None:

@@ -20,7 +20,7 @@ MODES: tuple[Mode, ...] = ("new", "changed", "all")
 def case(name: str, **changes: Any) -> TracedCase:
     made = TracedCase(
         case=name, version=1, domain="math", family=None, prompt_ids=(1, 2), answer_ids=(3,), logprobs=(-0.1,),
-        top_ids=((3, 4),), top_logprobs=((-0.1, -3.0),), rest=(-4.0,),
+        top=2, top_ids="AwAAAAQAAAA=", top_logprobs="zczMvQAAQMA=", rest=(-4.0,),
     )  # fmt: skip
     return dataclasses.replace(made, **changes)
 

@@ -40,7 +40,7 @@ def departing(*positions: int) -> tuple[Departure, ...]:
     return tuple(Departure(position=position, token=7, logprob=-0.3, lead=0.2) for position in positions)
 
 
-def decoded(case: str, kld: Sequence[float], distance: Sequence[float], **changes: Any) -> Forced:
+def decoded(case: str, kld: Sequence[float], distance: Sequence[float | None], **changes: Any) -> Forced:
     return forced(case, kld, path="decode", distance=tuple(distance), **changes)
 
 
@@ -156,7 +156,7 @@ def test_what_is_broken_counts_into_nothing_but_its_own_metric() -> None:
     broken = forced(
         "math/a", [0.1, 0.0, 0.3], broken=(1,), departures=departing(0, 1), logprobs=(-0.5, 0.0, -0.5),
     )  # fmt: skip
-    found = values(broken, decoded("math/a", [0.5, 0.0, 0.7], [0.2, 0.0, 0.4], broken=(1,)))
+    found = values(broken, decoded("math/a", [0.5, 0.0, 0.7], [0.2, None, 0.4], broken=(1,)))
     assert positions_of(broken).kld == (0.1, 0.3)
     assert found["mean_kld"] == pytest.approx(0.2)
     assert found["same_top_1"] == pytest.approx(1 / 2)
@@ -164,6 +164,12 @@ def test_what_is_broken_counts_into_nothing_but_its_own_metric() -> None:
     assert found["decode_kld"] == pytest.approx(0.6)
     assert found["path_distance"] == pytest.approx(0.4)
     assert found["broken_logits"] == pytest.approx(2 / 6)
+
+
+def test_what_is_broken_along_one_path_is_no_distance_between_them() -> None:
+    found = values(forced("math/a", [0.1, 0.0, 0.3], broken=(1,)), decoded("math/a", [0.5, 0.6, 0.7], [0.2, None, 0.4]))
+    assert found["path_distance"] == pytest.approx(0.4)
+    assert found["decode_kld"] == pytest.approx(0.6)
 
 
 def test_a_case_of_which_everything_is_broken_is_left_out() -> None:
@@ -193,6 +199,8 @@ def test_when_everything_is_broken_nothing_else_is_measured_and_that_is_said() -
 def test_the_interval_is_about_the_mean_and_never_below_nothing() -> None:
     sample = [forced(f"math/{number}", [0.01 * (number % 5)] * 4) for number in range(20)]
     interval = kld_interval(sample)
+    assert kld_interval(sample, path="decode") is None
+    assert kld_interval([dataclasses.replace(one, path="decode") for one in sample], path="decode") == interval
     assert interval is not None
     low, high = interval
     assert 0 < low < fmean(0.01 * (number % 5) for number in range(20)) < high

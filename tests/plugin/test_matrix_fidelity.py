@@ -212,6 +212,8 @@ def test_a_budget_on_divergence_goes_by_the_stored_trace(accepted: ForeignProjec
     assert result.ret == 1
     assert "test_budget[q4-all-mean_kld]" in said(result)
     assert "over budget: q4: divergence (all) is 0.0" in said(result)
+    assert "against the reference of the stored trace" in said(result)
+    assert f"{len(MATH) + 1} cases" in said(result)
     assert accepted.read_run()["losses"][0]["answer"] == "over budget"
     accepted.write_matrix(variants, more=budget.replace("0.0001", "0.5"))
     assert accepted.run("--matrix-only=fidelity", *filter(None, [gone])).ret == 0

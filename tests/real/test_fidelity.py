@@ -40,7 +40,7 @@ def trace(live: LiveVariant) -> list[TracedCase]:
 
 
 def force(live: LiveVariant, traced: TracedCase, *, batched: bool = True) -> Rows:
-    rows = live.force(traced.prompt_ids, traced.answer_ids, batched=batched, asked=traced.top_ids)
+    rows = live.force(traced.prompt_ids, traced.answer_ids, batched=batched, asked=rows_of(traced).ids.tolist())
     assert rows is not None
     return rows
 

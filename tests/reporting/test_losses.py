@@ -40,6 +40,7 @@ def test_without_a_reference_there_is_no_section() -> None:
 def test_one_line_tells_flips_net_loss_length_loops_speed_and_memory() -> None:
     heading, heads, row, *_ = loss_lines(usual(), 160, reference="fp16")
     assert heading.startswith(" against the reference fp16 in this run")
+    assert loss_lines(usual(), 160)[0].startswith(" against the reference of the stored trace (")
     assert heads.split() == [
         "variant",
         "lost",

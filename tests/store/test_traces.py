@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from suite.errors import StoreError
+from suite.packed import pack
 from suite.records import Trace, TracedCase
 from suite.store.traces import ARRAYS, HEADER, SCHEMA, decode, encode, read_trace, write_trace
 
@@ -48,8 +49,9 @@ def traced(
         prompt_ids=tuple(luck.randrange(49_152) for _ in range(prompt)),
         answer_ids=tuple(luck.randrange(49_152) for _ in range(positions)),
         logprobs=tuple(row[0] for row in rows),
-        top_ids=tuple(tuple(luck.sample(range(49_152), top)) for _ in range(positions)),
-        top_logprobs=tuple(map(tuple, rows)),
+        top=top,
+        top_ids=pack(numpy.array([luck.sample(range(49_152), top) for _ in range(positions)], "<i4")),
+        top_logprobs=pack(numpy.array(rows, "<f4")),
         rest=tuple(single(luck.uniform(-9, 0)) for _ in range(positions)),
     )
     return dataclasses.replace(made, **changes)
@@ -105,7 +107,7 @@ def test_any_number_of_single_precision_comes_back_to_the_bit(data: st.DataObjec
         "math/a",
         count,
         logprobs=tuple(data.draw(st.lists(SINGLE, min_size=count, max_size=count))),
-        top_logprobs=tuple(data.draw(st.lists(row, min_size=count, max_size=count))),
+        top_logprobs=pack(numpy.array(data.draw(st.lists(row, min_size=count, max_size=count)), "<f4")),
         rest=tuple(data.draw(st.lists(SINGLE, min_size=count, max_size=count))),
     )
     again = decode(encode(trace_of(case)), where=WHERE).cases["math/a"]
@@ -318,6 +320,6 @@ def test_the_trace_of_another_model_is_in_the_wrong_place(tmp_path: Path) -> Non
 
 
 def test_a_case_that_is_not_even_is_not_written() -> None:
-    uneven = dataclasses.replace(TRACE.cases["math/a"], top_ids=((1, 2, 3), (1, 2)))
+    uneven = dataclasses.replace(TRACE.cases["math/a"], top_ids=pack(numpy.array([1, 2, 3, 1, 2], "<i4")))
     with pytest.raises(ValueError, match="shape"):
         encode(trace_of(uneven))
