@@ -15,6 +15,8 @@ from importlib import metadata
 from pathlib import Path
 
 from suite.cli.calibrate import declare_calibrate, run_calibrate
+from suite.cli.comment import declare_comment, show_comment
+from suite.cli.diff import declare_diff, show_diff
 from suite.cli.explain import declare_explain, show_explanation
 from suite.cli.plan import declare_plan, show_plan
 from suite.cli.report import declare_report, find_run, show_report
@@ -55,6 +57,16 @@ COMMANDS = {
         summary="what a variant answers otherwise than the reference, down to the token, and why",
         declare=declare_explain,
         execute=show_explanation,
+    ),
+    "diff": Command(
+        summary="what changed between two states of the baselines, and what to ask before approving it",
+        declare=declare_diff,
+        execute=show_diff,
+    ),
+    "comment": Command(
+        summary="a run or a diff of a stranger as a comment in which nothing acts",
+        declare=declare_comment,
+        execute=show_comment,
     ),
     "plan": Command(
         summary="what the cases, launches and noise at hand can find, and what more would cost",

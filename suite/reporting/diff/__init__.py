@@ -1,0 +1,1 @@
+"""A `Diff` of baselines, told once (`story`) and rendered for terminals, for pull requests and for programs."""
