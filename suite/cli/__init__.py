@@ -18,6 +18,7 @@ from suite.cli.calibrate import declare_calibrate, run_calibrate
 from suite.cli.comment import declare_comment, show_comment
 from suite.cli.diff import declare_diff, show_diff
 from suite.cli.explain import declare_explain, show_explanation
+from suite.cli.history import declare_history, show_history
 from suite.cli.plan import declare_plan, show_plan
 from suite.cli.report import declare_report, find_run, show_report
 from suite.cli.selftest import declare_selftest, run_selftest
@@ -67,6 +68,11 @@ COMMANDS = {
         summary="a run or a diff of a stranger as a comment in which nothing acts",
         declare=declare_comment,
         execute=show_comment,
+    ),
+    "history": Command(
+        summary="what moved from run to run, and the run at which a level shifted",
+        declare=declare_history,
+        execute=show_history,
     ),
     "plan": Command(
         summary="what the cases, launches and noise at hand can find, and what more would cost",

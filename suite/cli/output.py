@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 
 
 def write_lines(lines: Iterable[str]) -> None:
@@ -18,3 +19,16 @@ def tell(sentence: str, /) -> None:
     encoding = sys.stderr.encoding or "utf-8"
     sys.stderr.write(sentence.encode(encoding, errors="backslashreplace").decode(encoding) + "\n")
     sys.stderr.flush()
+
+
+def deliver(text: str, output: str | None) -> None:
+    """Write a whole document to the file `output` (UTF-8, all of it or nothing of it), or to standard output.
+
+    Raises UsageError for a file that cannot be written.
+    """
+    if output is None:
+        write_lines(text.removesuffix("\n").split("\n") if text else [])
+        return
+    from suite.atomic import write_text
+
+    write_text(Path(output).expanduser(), text)

@@ -23,6 +23,14 @@ _MARKDOWN = re.compile(r"([\\`*_\[\]#|~$]|^[-+])")
 _MENTION = "@\N{ZERO WIDTH SPACE}"
 """GitHub notifies whoever stands behind an @, escaped or not."""
 _FENCE = re.compile(r"`+")
+_LONGEST_FENCE = 16
+"""GitHub takes no more than 80 back-ticks for the start of code (MAXBACKTICKS in cmark-gfm): beyond, it would be text again."""
+_INVISIBLE = re.compile(
+    r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]"
+)
+"""Shown as nothing, or as a space, although they are letters and marks (Default_Ignorable_Code_Point, Braille blank)."""
+_MOST_MARKS = 4
+"""Marks on one letter: no writing needs more, and a pile of them covers the lines around it."""
 
 
 def plain(text: str) -> str:
@@ -99,9 +107,26 @@ def markdown(text: str) -> str:
 
 def markdown_code(text: str) -> str:
     """`text` as one line of code inside a Markdown table cell, whatever back-ticks and pipes it holds."""
-    line = one_line(text).replace("|", "\\|")
+    line = _FENCE.sub(lambda run: run[0][:_LONGEST_FENCE], one_line(text)).replace("|", "\\|")
     if not line:
         return "(empty)"
     fence = "`" * (max((len(run) for run in _FENCE.findall(line)), default=0) + 1)
     padding = " " if line[0] == "`" or line[-1] == "`" else ""
     return f"{fence}{padding}{line}{padding}{fence}"
+
+
+def inert_code(text: str, most: int) -> str:
+    """What a stranger wrote, as code of at most `most` characters of it, cut with an ellipsis.
+
+    GitHub looks for mentions, references, links and shortcodes outside of code only, and no mark-up is read within. Characters
+    that nobody sees, and piles of marks, are dropped first.
+    """
+    shown = []
+    marks = 0
+    for character in _INVISIBLE.sub("", one_line(text[: 8 * most])):
+        marks = marks + 1 if unicodedata.category(character) in ("Mn", "Me") else 0
+        if marks <= _MOST_MARKS and unicodedata.category(character) != "Cn":
+            shown.append(character)
+    line = "".join(shown).strip()
+    whole = len(line) <= most and len(text) <= 8 * most
+    return markdown_code(line if whole else line[: most - 1].rstrip() + "…")

@@ -152,7 +152,7 @@ def build_report(run: Run) -> Report:
     scenario = run.matrix.scenarios[0].name if run.matrix.scenarios else None
     domains = _domains(run)
     rows = tuple(_row(result, run.trials, findings, domains, scenario) for result in run.variants)
-    failed, accepted = _judge_failing(run, findings)
+    failed, accepted = judge_failing(run, findings)
     totals = _totals(run, findings, failed=len(failed), accepted=len(accepted))
     return Report(
         run=run.id,
@@ -171,7 +171,7 @@ def build_report(run: Run) -> Report:
         reference=next((r.variant.name for r in run.variants if r.variant.reference and r.measurements), None),
         losses=run.losses,
         fidelity=measured_fidelity(run),
-        headline=_headline(totals, failed, accepted, _broken(run, rows)),
+        headline=_headline(totals, failed, accepted, find_broken(run, rows)),
         totals=totals,
     )
 
@@ -296,7 +296,7 @@ def _domain_score(domain: str, measured: Sequence[Measurement], trials: Sequence
     )
 
 
-def _judge_failing(run: Run, findings: Sequence[Finding]) -> tuple[list[Finding], list[Finding]]:
+def judge_failing(run: Run, findings: Sequence[Finding]) -> tuple[list[Finding], list[Finding]]:
     """What fails under the rules that were in force in the run, and what would, had its update not accepted it."""
     strict, required = run.settings.get("strict") == "yes", run.settings.get("require baselines") == "yes"
     broken = [finding for finding in findings if fails(finding, strict=strict, require_baselines=required)]
@@ -305,7 +305,7 @@ def _judge_failing(run: Run, findings: Sequence[Finding]) -> tuple[list[Finding]
     return failed, [finding for finding in broken if is_accepted(finding, update)]
 
 
-def _broken(run: Run, rows: Sequence[Row]) -> list[Row]:
+def find_broken(run: Run, rows: Sequence[Row]) -> list[Row]:
     """Variants whose failure fails the run: one that could not be had does so only under the stricter rules."""
     strict = "yes" in (run.settings.get("strict"), run.settings.get("require baselines"))
     return [row for row in rows if row.failure and (strict or row.failure.verdict is not Verdict.NOT_MEASURED)]

@@ -31,6 +31,8 @@ from suite.store import codec
 from suite.store.layout import RUN_FILE
 
 KIND = "run"
+RENEW = "pytest --model-matrix"
+"""The command that makes a new one."""
 
 Plain = dict[str, Any]
 
@@ -61,12 +63,16 @@ def write_run(run: Run, directory: Path, *, specs: Mapping[str, MetricSpec]) -> 
 
 def read_run(file: Path) -> Run:
     """Read a ``run.json``. Raises StoreError naming the file and key when it is damaged, too old or too new."""
-    document = codec.read_document(file, kind=KIND, renew="pytest --model-matrix")
+    return decode_run(codec.read_document(file, kind=KIND, renew=RENEW), where=str(file))
+
+
+def decode_run(document: Plain, *, where: str) -> Run:
+    """The run in a document of the present schema. Raises StoreError naming the key that is wrong."""
     try:
         plain = _decode_run(document)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise StoreError(f"{file}: not laid out as a run: {type(error).__name__}: {error}") from error
-    return parse(Run, plain, where=str(file), error=StoreError)
+        raise StoreError(f"{where}: not laid out as a run: {type(error).__name__}: {error}") from error
+    return parse(Run, plain, where=where, error=StoreError)
 
 
 def encode_run(run: Run, specs: Mapping[str, MetricSpec]) -> Plain:

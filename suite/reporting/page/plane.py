@@ -1,0 +1,161 @@
+"""The quality-speed plane: what each variant loses against what it gains, and which of them another one beats at both.
+
+Positions are those of the report. Nothing here is a verdict: dominance is read off the drawn positions, and it is said where
+the error bars do not tell two of them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from suite.records import ALL, Comparison, Run
+from suite.reporting.model import Report, Row
+
+Quantity = Literal["score", "mean_kld"]
+_POINTS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spot:
+    """One variant on the plane."""
+
+    variant: str
+    reference: bool
+    speedup: float
+    speedup_interval: tuple[float, float] | None
+    loss: float
+    """Points of score, or nats."""
+    loss_interval: tuple[float, float] | None
+    memory_bytes: float | None
+    before: tuple[float, float] | None = None
+    """Speed-up and loss when the baselines were accepted, as far as both are known."""
+    beaten_by: tuple[str, ...] = ()
+    """Variants on the frontier that are at least as good at both, and better at one."""
+    surely: bool = False
+    """Whether the error bars tell it apart from one of them both ways."""
+
+
+def find_spots(run: Run, report: Report, quantity: Quantity) -> tuple[Spot, ...]:
+    """The variants of which both are known, in the order of the report; the reference at 1× and no loss if it was timed."""
+    losses = _losses(report, quantity)
+    found = [spot for row in report.rows if (spot := _spot(row, losses)) is not None]
+    compared = {(f.variant, f.metric, f.scope): f.comparison for f in run.findings}
+    reference = next((row.variant for row in report.rows if row.reference), None)
+    placed = [
+        spot if spot.reference else replace(spot, before=_before(spot, reference, quantity, report.scenario, compared))
+        for spot in found
+    ]
+    return mark_beaten(placed)
+
+
+def mark_beaten(spots: Sequence[Spot]) -> tuple[Spot, ...]:
+    """With `beaten_by` filled in: the frontier is what nothing beats (Pareto)."""
+    frontier = [spot for spot in spots if not any(_beats(other, spot) for other in spots)]
+    marked = []
+    for spot in spots:
+        better = [other for other in frontier if _beats(other, spot)]
+        marked.append(
+            replace(
+                spot,
+                beaten_by=tuple(other.variant for other in better),
+                surely=any(_is_apart(other, spot) for other in better),
+            )
+        )
+    return tuple(marked)
+
+
+def frontier_of(spots: Sequence[Spot]) -> tuple[Spot, ...]:
+    """What nothing beats, slowest first."""
+    return tuple(sorted((s for s in spots if not s.beaten_by), key=lambda spot: (spot.speedup, spot.loss)))
+
+
+def _beats(one: Spot, other: Spot) -> bool:
+    if one.speedup < other.speedup or one.loss > other.loss:
+        return False
+    return one.speedup > other.speedup or one.loss < other.loss
+
+
+def _is_apart(one: Spot, other: Spot) -> bool:
+    """Whether the intervals overlap in neither direction. The reference is where it is by definition."""
+    fast, slow = _bounds(one, one.speedup_interval, one.speedup), _bounds(other, other.speedup_interval, other.speedup)
+    less, more = _bounds(one, one.loss_interval, one.loss), _bounds(other, other.loss_interval, other.loss)
+    if fast is None or slow is None or less is None or more is None:
+        return False
+    return fast[0] > slow[1] and less[1] < more[0]
+
+
+def _bounds(spot: Spot, interval: tuple[float, float] | None, value: float) -> tuple[float, float] | None:
+    return (value, value) if spot.reference else interval
+
+
+def _losses(report: Report, quantity: Quantity) -> Mapping[str, tuple[float, tuple[float, float] | None]]:
+    if quantity == "mean_kld":
+        known = {row.variant: row.kld for row in report.rows}
+        return {f.variant: (kld, f.interval) for f in report.fidelity if (kld := known.get(f.variant)) is not None}
+    return {
+        loss.variant: (
+            _POINTS * loss.value,
+            None if loss.interval is None else (_POINTS * loss.interval[0], _POINTS * loss.interval[1]),
+        )
+        for loss in report.losses
+        if loss.metric == "score" and loss.scope == ALL and loss.value is not None
+    }
+
+
+def _spot(row: Row, losses: Mapping[str, tuple[float, tuple[float, float] | None]]) -> Spot | None:
+    memory = row.peak_rss_bytes if row.peak_device_bytes is None else row.peak_device_bytes
+    if row.reference:
+        if row.decode_tok_s is None:
+            return None
+        return Spot(
+            variant=row.variant,
+            reference=True,
+            speedup=1.0,
+            speedup_interval=None,
+            loss=0.0,
+            loss_interval=None,
+            memory_bytes=memory,
+        )
+    if row.speedup is None or row.variant not in losses:
+        return None
+    loss, interval = losses[row.variant]
+    return Spot(
+        variant=row.variant,
+        reference=False,
+        speedup=row.speedup.ratio,
+        speedup_interval=row.speedup.interval,
+        loss=loss,
+        loss_interval=interval,
+        memory_bytes=memory,
+    )
+
+
+_Compared = Mapping[tuple[str, str, str], Comparison]
+
+
+def _before(
+    spot: Spot, reference: str | None, quantity: Quantity, scenario: str | None, compared: _Compared
+) -> tuple[float, float] | None:
+    """The present position, moved back by what variant and reference drifted since their baselines."""
+    if reference is None or scenario is None:
+        return None
+    own, theirs = (_share(compared.get((name, "decode_tok_s", scenario))) for name in (spot.variant, reference))
+    now, then = (compared.get((name, quantity, ALL)) for name in (spot.variant, reference))
+    if own is None or theirs is None or now is None:
+        return None
+    speedup = spot.speedup * own / theirs
+    if quantity == "mean_kld":
+        share = _share(now)
+        return None if share is None else (speedup, spot.loss * share)
+    if then is None or now.drift is None or then.drift is None:
+        return None
+    return speedup, spot.loss - _POINTS * (now.drift - then.drift)
+
+
+def _share(comparison: Comparison | None) -> float | None:
+    """Baseline / present value."""
+    if comparison is None or comparison.baseline is None or not comparison.observed:
+        return None
+    return comparison.baseline / comparison.observed
