@@ -19,6 +19,9 @@ __all__ = ["dump", "nearest", "parse"]
 
 T = TypeVar("T")
 
+MOST_FAULTS = 10_000
+"""More are counted and not worded: a file of a stranger may hold millions."""
+
 STRICT = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
 
 
@@ -52,6 +55,8 @@ def parse(record: type[T], data: object, *, where: str, error: type[Exception]) 
         validated: T = _adapter(cast("Hashable", record)).validate_python(data)
         return validated
     except ValidationError as invalid:
+        if invalid.error_count() > MOST_FAULTS:
+            raise error(f"{where}: {invalid.error_count():,} things are wrong: this is no {record.__name__}") from None
         lines = [_explain(record, problem) for problem in invalid.errors(include_url=False)]
         raise error("\n".join(f"{where}: {line}" for line in lines)) from None
 

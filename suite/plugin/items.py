@@ -17,7 +17,7 @@ from suite.gate.plan import GateItem
 from suite.records import Aspect, Case, Finding, TrialStatus, Variant, Verdict
 from suite.reporting.failure import explain
 from suite.reporting.hostile import plain
-from suite.reporting.junit import case_properties, gate_properties
+from suite.reporting.junit import budget_properties, case_properties, failure_properties, gate_properties
 from suite.settings import Phase, Settings
 
 if TYPE_CHECKING:
@@ -37,6 +37,11 @@ class MatrixItem(pytest.Item):
         self.plugin = plugin
         self.variant = variant
         self.add_marker("matrix")
+
+    def end_with(self, failed: VariantFailed) -> NoReturn:
+        """Note for JUnit that the variant failed as a whole, and say so, see `raise_failed`."""
+        self.user_properties.extend(failure_properties(failed.failure))
+        raise_failed(failed, self.plugin.settings)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The message alone: a traceback through the suite tells nobody anything."""
@@ -64,7 +69,7 @@ class CaseItem(MatrixItem):
         try:
             trial = self.plugin.session.trial(self.variant, self.case)
         except VariantFailed as failed:
-            raise_failed(failed, self.plugin.settings)
+            self.end_with(failed)
         self.user_properties.extend(case_properties(trial))
         if trial.score.status is TrialStatus.ERROR:
             raise GateFailed(f"{self.variant.name} could not answer {self.case.id}: {plain(str(trial.error))}")
@@ -83,7 +88,7 @@ class GateTest(MatrixItem):
         try:
             findings = self.plugin.session.findings(self.variant, self.gate)
         except VariantFailed as failed:
-            raise_failed(failed, self.plugin.settings)
+            self.end_with(failed)
         for finding in findings:
             self.user_properties.extend(gate_properties(finding))
         conclude(findings, self.plugin.settings)
@@ -102,7 +107,9 @@ class BudgetTest(MatrixItem):
         try:
             loss = self.plugin.session.cost(self.variant, self.budget)
         except VariantFailed as failed:
-            raise_failed(failed, self.plugin.settings)
+            self.end_with(failed)
+        if loss is not None:
+            self.user_properties.extend(budget_properties(loss))
         judged = judge_budget(loss, self.budget, strict=self.plugin.settings.strict)
         if judged.outcome == "fails":
             raise GateFailed(plain(judged.text))

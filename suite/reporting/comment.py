@@ -31,6 +31,8 @@ LIMIT = 60_000
 
 _DEEPEST, _LONGEST, _LONGEST_KEY = 24, 50_000, 300
 _LARGEST = 1e18
+_MOST_TABLES, _MOST_VALUES = 100_000, 3_000_000
+"""Objects and lists, and values in them: 9 000 and 150 000 in a run of the default matrix. Each may be a fault to be told."""
 _TOLD = 3
 _TABLES = ("variants", "against", "findings", "losses", "creep", "trials", "speed_samples", "forced")
 _WHOLE = "All of it is in the artifact of the run."
@@ -147,18 +149,26 @@ def _refuse_constant(name: str) -> float:
 def _faults(document: Document) -> Iterator[str]:
     """What no file of ours holds, whatever its layout. Walks without recursion."""
     waiting: list[tuple[Any, int]] = [(document, 1)]
+    tables = values = 0
     while waiting:
-        value, depth = waiting.pop()
-        if isinstance(value, dict | list) and depth > _DEEPEST:
+        table, depth = waiting.pop()
+        tables, values = tables + 1, values + len(table)
+        if depth > _DEEPEST:
             yield f"is nested deeper than {_DEEPEST}"
-        elif isinstance(value, dict):
-            if any(len(key) > _LONGEST_KEY for key in value):
-                yield f"has a key of more than {_LONGEST_KEY} characters"
-            waiting += [(inner, depth + 1) for inner in value.values()]
-        elif isinstance(value, list):
-            waiting += [(inner, depth + 1) for inner in value]
-        elif isinstance(value, str):
-            if len(value) > _LONGEST:
-                yield f"has a text of {len(value):,} characters, and at most {_LONGEST:,} are read"
-        elif value is not None and not abs(value) <= _LARGEST:  # NaN compares with nothing
-            yield f"has a number that is not finite, or larger than {_LARGEST:g}"
+        if tables > _MOST_TABLES or values > _MOST_VALUES:
+            yield f"holds more than {_MOST_TABLES:,} objects and lists, or {_MOST_VALUES:,} values"
+        if isinstance(table, dict) and any(len(key) > _LONGEST_KEY for key in table):
+            yield f"has a key of more than {_LONGEST_KEY} characters"
+        for value in table.values() if isinstance(table, dict) else table:
+            if isinstance(value, dict | list):
+                waiting.append((value, depth + 1))
+            else:
+                yield from _value_faults(value)
+
+
+def _value_faults(value: str | float | None) -> Iterator[str]:
+    if isinstance(value, str):
+        if len(value) > _LONGEST:
+            yield f"has a text of {len(value):,} characters, and at most {_LONGEST:,} are read"
+    elif value is not None and not abs(value) <= _LARGEST:  # NaN compares with nothing
+        yield f"has a number that is not finite, or larger than {_LARGEST:g}"

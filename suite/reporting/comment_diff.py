@@ -25,7 +25,7 @@ from suite.records import (
     Verdict,
 )
 from suite.reporting import wording
-from suite.reporting.comment_run import CAUTION, flip_details, metric, misnamed
+from suite.reporting.comment_run import CAUTION, flip_details, metric, misnamed, number
 from suite.reporting.diff.json import SCHEMA
 from suite.reporting.hostile import inert_code
 from suite.reporting.wording import ABSENT, counted, listed
@@ -253,12 +253,12 @@ def _figure(row: BaselineRow, figure: FigureRow) -> list[str]:
         inert_code(row.variant, _NAME),
         metric(figure.metric),
         inert_code(figure.scope, _NAME),
-        wording.value(figure.metric, figure.old),
-        wording.value(figure.metric, figure.new),
-        wording.drift(compared) if figure.drift is not None else ABSENT,
-        interval or ABSENT,
+        number(wording.value(figure.metric, figure.old)),
+        number(wording.value(figure.metric, figure.new)),
+        number(wording.drift(compared)) if figure.drift is not None else ABSENT,
+        number(interval or ABSENT),
         _NOISE[figure.beyond_noise],
-        wording.tolerance(figure.tolerance, compared) if figure.tolerance else ABSENT,
+        number(wording.tolerance(figure.tolerance, compared)) if figure.tolerance else ABSENT,
         _STATES[figure.state] + (" (warns)" if figure.gate is Gate.WARN else ""),
     ]
 

@@ -23,6 +23,7 @@ _NAMES = {
     "variant": re.compile(r"[a-z0-9][a-z0-9_.-]{0,99}(@old)?"),
     "metric": re.compile(r"[a-z][a-z0-9_]{0,63}"),
 }
+_COMMIT = re.compile(r"[0-9a-f]{7}")
 _RULES = ("strict", "require baselines", "quick")
 """Settings of the run that decide what fails. That it accepted something is left out: a stranger does not accept."""
 _MOST_VARIANTS, _MOST_FINDINGS, _MOST_FLIPS, _MOST_DOMAINS, _MOST_POINTS = 100, 100, 50, 8, 20
@@ -130,11 +131,11 @@ def _variant(row: Row, domains: int) -> list[str]:
     speedup = f"{row.speedup.ratio:.2f}×" if row.speedup else ABSENT
     return [
         inert_code(row.variant, _NAME),
-        wording.rate(row.decode_tok_s),
-        "reference" if row.reference else speedup,
-        wording.size(row.peak_rss_bytes),
-        wording.nats(row.kld),
-        *(wording.score(score.score) for score in row.scores[:domains]),
+        number(wording.rate(row.decode_tok_s)),
+        "reference" if row.reference else number(speedup),
+        number(wording.size(row.peak_rss_bytes)),
+        number(wording.nats(row.kld)),
+        *(number(wording.score(score.score)) for score in row.scores[:domains]),
         _word(row.quality),
         _word(row.speed),
     ]
@@ -144,8 +145,8 @@ def _remarks(run: Run, report: Report) -> Iterator[str]:
     remarks = [f"Speeds are those of scenario {inert_code(report.scenario, _NAME)}."] if report.scenario else []
     if run.settings.get("quick") == "yes":
         remarks.append(
-            f"Quick: {counted(run.matrix.protocol.launches, 'launch').replace('launchs', 'launches')} of one scenario; small "
-            "changes of speed cannot be seen."
+            f"Quick: one scenario, launches of each variant: {number(str(run.matrix.protocol.launches))}; small changes of "
+            "speed cannot be seen."
         )
     ungraded = sum(score.ungraded for row in report.rows for score in row.scores)
     if ungraded:
@@ -192,11 +193,11 @@ def _finding(finding: Finding) -> list[str]:
         inert_code(finding.variant, _NAME),
         metric(finding.metric),
         inert_code(finding.scope, _NAME),
-        wording.value(finding.metric, comparison.baseline),
-        wording.value(finding.metric, comparison.observed),
-        wording.drift(comparison),
-        interval or ABSENT,
-        wording.tolerance(finding.tolerance, comparison),
+        number(wording.value(finding.metric, comparison.baseline)),
+        number(wording.value(finding.metric, comparison.observed)),
+        number(wording.drift(comparison)),
+        number(interval or ABSENT),
+        number(wording.tolerance(finding.tolerance, comparison)),
         f"{_word(finding.verdict)}{warns}",
     ]
 
@@ -243,6 +244,11 @@ def flip_details(flips: Sequence[tuple[str, Flip]], lost: int) -> Iterator[str]:
         yield ""
     yield "</details>"
     yield ""
+
+
+def number(text: str) -> str:
+    """A number as we word it; one of so many digits that GitHub could take it for a commit is code."""
+    return inert_code(text, _TEXT) if _COMMIT.search(text) else text
 
 
 def metric(name: str) -> str:

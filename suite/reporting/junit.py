@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from suite.records import Finding, Trial
+from suite.metrics.catalog import SPECS
+from suite.records import Finding, Loss, Trial, VariantFailure
 from suite.reporting.hostile import one_line, plain
 
 Properties = list[tuple[str, str]]
@@ -41,12 +42,15 @@ def gate_properties(finding: Finding) -> Properties:
     """Properties of a gate item: the verdict and the numbers behind it. Absent numbers are left out."""
     comparison = finding.comparison
     low, high = comparison.interval or (None, None)
-    limit = finding.tolerance
+    limit, spec = finding.tolerance, SPECS.get(finding.metric)
     return _written(
         [
             ("variant", finding.variant),
             ("metric", finding.metric),
             ("scope", finding.scope),
+            ("unit", spec.unit if spec else None),
+            ("direction", spec.direction if spec else None),
+            ("aspect", comparison.aspect),
             ("verdict", finding.verdict),
             ("gate", finding.gate),
             ("tier", comparison.tier),
@@ -58,17 +62,45 @@ def gate_properties(finding: Finding) -> Properties:
             ("mde", comparison.mde),
             ("p_value", finding.p_value),
             ("p_needed", finding.p_needed),
+            ("family", finding.family or None),
             ("flags", "; ".join(comparison.flags) or None),
             ("tolerance_relative", limit.relative if limit else None),
             ("tolerance_absolute", limit.absolute if limit else None),
             ("tolerance_duet", limit.duet if limit else None),
             ("n", comparison.n),
+            ("n_baseline", comparison.n_baseline or None),
             ("flips", len(comparison.flips) or None),
             ("suspects", "; ".join(comparison.suspects) or None),
             ("sentence", finding.sentence),
             ("next_step", finding.next_step or None),
         ]
     )
+
+
+def budget_properties(loss: Loss) -> Properties:
+    """Properties of a budget item: what the variant costs against the reference. Absent numbers are left out."""
+    low, high = loss.interval or (None, None)
+    return _written(
+        [
+            ("variant", loss.variant),
+            ("metric", loss.metric),
+            ("scope", loss.scope),
+            ("answer", loss.answer),
+            ("gate", loss.budget.gate if loss.budget else None),
+            ("limit", loss.budget.limit if loss.budget else None),
+            ("loss", loss.value),
+            ("loss_low", low),
+            ("loss_high", high),
+            ("mde", loss.mde),
+            ("n", loss.n),
+            ("sentence", loss.sentence or None),
+        ]
+    )
+
+
+def failure_properties(failure: VariantFailure) -> Properties:
+    """Properties of any item of a variant that failed as a whole: it has no numbers, and its verdict must not be missing."""
+    return _written([("variant", failure.variant), ("verdict", failure.verdict), ("reason", failure.reason)])
 
 
 def _written(properties: list[tuple[str, object]]) -> Properties:

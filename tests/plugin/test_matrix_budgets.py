@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from support.foreign_project import ForeignProject
+import pytest
+from support.foreign_project import ForeignProject, junit_properties
 
 BUDGET = """
 [budget.speedup]
@@ -25,6 +26,18 @@ def test_a_speed_up_within_its_budget_passes_and_one_below_it_fails(project: For
     broken = project.run("-k", "test_budget")
     assert broken.ret == 1
     broken.stdout.fnmatch_lines(["*test_budget[[]q4-short-speedup[]]*", "*over budget: *"])
+
+
+def test_junit_tells_what_it_costs(project: ForeignProject) -> None:
+    with_budget(project, 3.0)
+    project.run("-k", "test_budget", "--junitxml=junit.xml")
+    told = junit_properties(project.root / "junit.xml", "test_budget[q4-short-speedup]")
+    assert (told["quantdrift.answer"], told["quantdrift.limit"], told["quantdrift.gate"]) == (
+        "over budget",
+        "3",
+        "block",
+    )
+    assert float(told["quantdrift.loss"]) == pytest.approx(2, rel=0.05)
 
 
 def test_the_price_is_told_beside_the_table_and_in_the_run(project: ForeignProject) -> None:

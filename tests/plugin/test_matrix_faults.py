@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from support.foreign_project import REPLIES, ForeignProject, verdicts
+from support.foreign_project import REPLIES, ForeignProject, junit_properties, verdicts
 
 ANSWERS = "--matrix-only=answers"
 PAGE = 4096
@@ -31,6 +31,15 @@ def test_a_killed_worker_is_an_error_and_the_others_complete(project: ForeignPro
     assert sum(trial["variant"] == "bad" for trial in run["trials"]) == 3
     assert sum(trial["variant"] == "good" for trial in run["trials"]) == 7
     assert {sample["variant"] for sample in run["speed_samples"]} == {"good"}
+
+
+def test_junit_has_a_verdict_for_every_item_of_a_failed_variant(project: ForeignProject) -> None:
+    project.write_matrix({"bad": {"options": {"fault": "load"}}, "good": {}})
+    project.run(ANSWERS, "--junitxml=junit.xml")
+    for item in ("test_case[bad-math/apples]", "test_quality[bad-math-score]"):
+        told = junit_properties(project.root / "junit.xml", item)
+        assert (told["quantdrift.variant"], told["quantdrift.verdict"]) == ("bad", "ERROR")
+        assert "planted failure while loading" in told["quantdrift.reason"]
 
 
 def test_an_abort_shows_what_the_library_wrote(project: ForeignProject) -> None:

@@ -246,6 +246,16 @@ def test_a_long_comment_is_cut_and_says_so() -> None:
     assert "artifact" in "\n".join(page.text) or "run.json" in "\n".join(page.text)
 
 
+def test_a_number_that_could_be_a_commit_is_code() -> None:
+    document = of_run()
+    document["settings"]["quick"] = "yes"
+    document["matrix"]["protocol"]["launches"] = 7654321
+    shown = render(changed(("variants", 0, "metrics", "decode_tok_s", "scopes", "short", "value"), 1234567.0, document))
+    assert "| `1234567` |" in shown
+    assert "`7654321`" in shown
+    assert_inert(shown)
+
+
 def test_code_of_eighty_backticks_stays_code() -> None:
     """cmark-gfm takes no longer fence than 80 for the start of code, so what is within would be text again."""
     document = of_run("worse")
@@ -317,7 +327,7 @@ def test_no_text_in_a_diff_becomes_active(data: st.DataObject) -> None:
 
 
 @_SETTINGS
-@given(st.data(), st.sampled_from([0, -1, 1, 1e18, -1e18, 5e-324, -5e-324, 0.5, 1e-300, 10**18, True, None]))
+@given(st.data(), st.sampled_from([1234567, 0, -1, 1, 1e18, -1e18, 5e-324, -5e-324, 0.5, 1e-300, 10**18, True, None]))
 def test_no_number_breaks_the_rendering(data: st.DataObject, number: float | None) -> None:
     document = data.draw(st.sampled_from([of_run("slower"), of_run("damaged"), of_diff("both"), of_diff("suspicious")]))
     document = copy.deepcopy(document)
@@ -394,6 +404,11 @@ def test_what_is_not_ours_is_refused_with_a_reason(document: object, reason: str
         render(document)
 
 
+def test_a_million_faults_are_counted_and_not_worded() -> None:
+    with pytest.raises(Refused, match=r"[\d,]+ things are wrong: this is no Run"):
+        render(changed(("trials",), [{"a": 1}] * 50_000))
+
+
 @pytest.mark.parametrize(("data", "reason"), [
     (b"", "not JSON"),
     (b"\xff\xfe{}", "not JSON"),
@@ -405,6 +420,8 @@ def test_what_is_not_ours_is_refused_with_a_reason(document: object, reason: str
     (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "nested deeper"),
     (b"[" * 1_000_000, "nested deeper"),
     (b'{"a": ' + b"[" * 30 + b"]" * 30 + b"}", "nested deeper"),
+    (b'{"a": [' + b"{}," * 200_000 + b"{}]}", "holds more than 100,000 objects"),
+    (b'{"a": [' + b"0," * 4_000_000 + b"0]}", "or 3,000,000 values"),
     (b" " * (MOST_BYTES + 1), "more than 33,554,432 bytes"),
 ])  # fmt: skip
 def test_what_is_too_much_is_refused_before_it_is_a_record(data: bytes, reason: str) -> None:
@@ -421,7 +438,7 @@ def test_the_other_kind_is_refused_where_one_was_asked_for() -> None:
 def test_a_refusal_is_one_line_in_which_nothing_is_a_command() -> None:
     document = of_run()
     document["environment"]["\n::error::x\n##[error]y" + "z" * 250] = {"@octocat": "\x1b[2J"}
-    document["trials"] = [{} for _ in range(2_000)]
+    document["trials"] = [{} for _ in range(500)]
     with pytest.raises(Refused) as refusal:
         render(document)
     message = str(refusal.value)

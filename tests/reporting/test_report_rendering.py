@@ -208,6 +208,8 @@ def test_junit_properties_of_a_gate() -> None:
     found = dict(gate_properties(judged))
     assert found["quantdrift.verdict"] == "REGRESSED"
     assert found["quantdrift.drift"] == "0.118"
+    assert (found["quantdrift.unit"], found["quantdrift.direction"]) == ("tok/s", "higher")
+    assert (found["quantdrift.aspect"], found["quantdrift.tolerance_relative"]) == ("speed", "0.1")
     assert (found["quantdrift.drift_low"], found["quantdrift.drift_high"]) == ("-0.012", "0.012")
     assert found["quantdrift.suspects"] == "a: 1 → 2; b"
     assert "quantdrift.p_value" not in found
