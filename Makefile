@@ -1,7 +1,7 @@
 # Everything needed is set up by the targets themselves, in an environment of its own (.venv).
 #   make matrix   measure the embedded model in every variant, against the stored baselines
 #   make test     the tests
-#   make check    lint, types, import contracts
+#   make check    lint, types, import contracts, workflows
 #
 # llama-cpp-python is published as source only. Compiling it takes minutes, so the wheel is kept in the user's cache, one
 # for each version, set of CMake arguments and kind of CPU.
@@ -41,6 +41,8 @@ check: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/zizmor --offline --no-progress --strict-collection .github
+	$(BIN)/shellcheck .github/scripts/*.sh
 
 format: setup
 	$(BIN)/ruff check --fix .
