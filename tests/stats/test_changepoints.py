@@ -94,6 +94,19 @@ def test_several_levels_are_told_apart_and_their_medians_given() -> None:
     assert [shift.after for shift in shifts[:-1]] == [shift.before for shift in shifts[1:]]
 
 
+def test_one_weak_shift_is_seldom_told_as_several() -> None:
+    """An arc may end a little before the series does: without the bounds' being held against their neighbours, 30 % were."""
+    told = [len(places(stepped(seed, 60, 30, 1.0), level=0.05)) for seed in range(60)]
+    assert sum(count >= 1 for count in told) > 30
+    assert sum(count > 1 for count in told) <= 10
+
+
+def test_no_shift_is_certain() -> None:
+    """A share of random orders is never taken as 0, though none of those that were drawn was as sharp."""
+    (shift,) = find_shifts(stepped(1, 40, 20, 50.0), level=0.01)
+    assert 0 < shift.p_value < 0.01
+
+
 def test_a_wild_night_is_no_level() -> None:
     values = noise(5, 40)
     values[17] += 50.0
