@@ -17,7 +17,8 @@ from pathlib import Path
 
 import gh_api
 
-MARK = "<!-- quantdrift: matrix of a pull request -->"
+MARK = "<!-- quantdrift: comment, run -->"
+"""The first line of what `quantdrift comment` renders of a run."""
 LIMIT = 65_536
 """Characters of a comment (GitHub)."""
 
@@ -37,10 +38,12 @@ def main() -> None:
 
 
 def compose(rendered: str, *, commit: str, url: str) -> str:
-    """The comment: the hidden line, what was rendered, and what it is about. Raises Refused when it is too long or empty."""
-    if not rendered.strip():
-        raise gh_api.Refused("nothing was rendered")
-    body = f"{MARK}\n{rendered.strip()}\n\n<sub>Measured at {commit[:12]} in [this run]({url}).</sub>\n"
+    """The comment: what was rendered, hidden line first, and what it is about. Raises Refused when it is anything else, or too
+    long.
+    """
+    if not rendered.startswith(MARK):
+        raise gh_api.Refused("that was not rendered by `quantdrift comment`: its first line is another one")
+    body = f"{rendered.strip()}\n\n<sub>Measured at {commit[:12]} in [this run]({url}).</sub>\n"
     if len(body) > LIMIT:
         raise gh_api.Refused(f"the comment has {len(body):,} characters, and GitHub takes {LIMIT:,}")
     return body

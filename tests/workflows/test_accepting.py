@@ -11,8 +11,6 @@ from support.foreign_project import WRONG, ForeignProject
 from workflows.conftest import accept_baselines
 from workflows.local_runner import ROOT, WORKFLOWS, GitHub, Runner, Step
 
-pytestmark = pytest.mark.skip(reason="the local runner of workflows is not finished: these have not all been green yet")
-
 ACCEPT = WORKFLOWS / "accept.yml"
 REASON = 'llama.cpp b9999: "faster" $(touch pwned)'
 

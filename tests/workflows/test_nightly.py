@@ -10,8 +10,6 @@ from support.foreign_project import WRONG, ForeignProject
 from workflows.conftest import accept_baselines
 from workflows.local_runner import ROOT, WORKFLOWS, GitHub, Runner, Step
 
-pytestmark = pytest.mark.skip(reason="the local runner of workflows is not finished: these have not all been green yet")
-
 NIGHTLY = WORKFLOWS / "nightly-gpu.yml"
 CONTEXT = {
     "vars.QUANTDRIFT_GPU_PYTHON": ".venv/bin/python",

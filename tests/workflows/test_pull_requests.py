@@ -12,9 +12,7 @@ from support.foreign_project import WRONG, ForeignProject
 from workflows.conftest import COMMIT, accept_baselines
 from workflows.local_runner import WORKFLOWS, GitHub, Runner, Step, pack
 
-pytestmark = pytest.mark.skip(reason="the local runner of workflows is not finished: these have not all been green yet")
-
-MARK = "<!-- quantdrift: matrix of a pull request -->"
+MARK = "<!-- quantdrift: comment, run -->"
 FORK, OURS = "stranger/toy", "org/toy"
 
 
