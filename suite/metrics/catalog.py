@@ -69,7 +69,14 @@ _SPEED = (
 
 _MAXIMUM = "value: maximum over launches"
 _MEMORY = (
-    _spec("peak_rss_bytes", "bytes", "lower", Aspect.MEMORY, "highest resident set of the worker", _MAXIMUM),
+    _spec(
+        "peak_rss_bytes",
+        "bytes",
+        "lower",
+        Aspect.MEMORY,
+        "highest resident set of the worker, without pages of program files",
+        _MAXIMUM,
+    ),
     _spec("uss_bytes", "bytes", "lower", Aspect.MEMORY, "memory that only the worker holds", _MAXIMUM),
     _spec("peak_device_bytes", "bytes", "lower", Aspect.MEMORY, "highest accelerator memory in use", _MAXIMUM),
     _spec(

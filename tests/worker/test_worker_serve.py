@@ -167,6 +167,39 @@ def test_peak_memory_is_that_of_this_process_and_not_of_its_parent() -> None:
     assert 60 << 20 < after - before < 100 << 20
 
 
+def test_peak_memory_has_the_pages_of_weights_and_not_those_of_libraries(tmp_path: Path) -> None:
+    """How much of a library is resident is the page cache's doing: the same torch took 384 MB and, freshly read, 511 MB."""
+    weights = tmp_path / "weights.gguf"
+    weights.write_bytes(os.urandom(1 << 20) * 32)
+    code = """
+import mmap, sys
+from pathlib import Path
+from scipy.linalg import blas  # brings a library of tens of megabytes
+from suite.worker.memory import peak_rss_bytes, program_bytes
+
+def read_all(file):
+    with open(file, "rb") as opened:
+        held.append(mmap.mmap(opened.fileno(), 0, prot=mmap.PROT_READ))
+    return len(held[-1]), sum(held[-1][::4096]) and (peak_rss_bytes(), program_bytes())
+
+held = []
+mapped = [line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if " r-xp " in line]
+library = max((file for file in mapped if file.startswith("/")), key=lambda file: Path(file).stat().st_size)
+begin = peak_rss_bytes(), program_bytes()
+print(*begin)
+for file in (library, sys.argv[1]):
+    size, (peak, programs) = read_all(file)
+    print(size, peak, programs)
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(weights)], capture_output=True, text=True, check=True)
+    (peak, programs), (size, of_library, read), (_, of_weights, _) = (
+        tuple(map(int, line.split())) for line in done.stdout.splitlines()
+    )
+    assert read - programs > size / 2 > 5 << 20
+    assert of_library - peak < 2 << 20
+    assert of_weights - of_library > 30 << 20
+
+
 def test_own_memory_is_read_from_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     smaps = tmp_path / "smaps_rollup"
     smaps.write_text("1-2 ---p 0 [rollup]\nRss: 900 kB\nPss: 500 kB\nPrivate_Clean: 100 kB\nPrivate_Dirty: 23 kB\n")
