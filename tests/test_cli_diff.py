@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from support import sample_diffs as samples
 from support import sample_runs
+from support.git_project import commit, git
 from support.laid_out import lay_out
 
 from suite.cli import main
@@ -43,16 +44,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def write(root: Path, *baselines: QualityBaseline | SpeedBaseline) -> None:
     for baseline in baselines:
         BaselineStore(root / "baselines").write(baseline)
-
-
-def git(directory: Path, *arguments: str) -> None:
-    configured = ("-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false")
-    subprocess.run(["git", "-C", str(directory), *configured, *arguments], check=True, capture_output=True)
-
-
-def commit(directory: Path, message: str) -> None:
-    git(directory, "add", "-A")
-    git(directory, "commit", "-q", "-m", message)
 
 
 def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:

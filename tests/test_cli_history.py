@@ -153,3 +153,23 @@ def test_an_old_locale_shows_pictures_too() -> None:
     )
     assert b"\\u" not in done.stdout
     assert b"0.3.35 -> 0.3.36" in done.stdout
+
+
+def test_a_page_has_the_runs_of_a_damaged_history_that_can_be_read_and_says_which_cannot(
+    nights: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = shown_page(capsys)
+    assert whole.err == ""
+    nights.write_text(nights.read_text(encoding="utf-8") + '{"schema":1,"kind":"hist\n', encoding="utf-8")
+    damaged = shown_page(capsys)
+    assert damaged.out == whole.out
+    assert f"NOT READ: {HISTORY}, line {len(read_lines(nights))}" in damaged.err
+
+
+def shown_page(capsys: pytest.CaptureFixture[str]) -> pytest.CaptureResult[str]:
+    assert main(["report", "--format", "html"]) == 0
+    return capsys.readouterr()
+
+
+def read_lines(file: Path) -> list[str]:
+    return file.read_text(encoding="utf-8").splitlines()

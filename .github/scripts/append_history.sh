@@ -12,4 +12,4 @@ if [ ! -f "$1/run.json" ]; then
   exit 0
 fi
 mkdir -p "$2"
-"${QUANTDRIFT_PYTHON:-python}" -m suite.cli history "$2/history.jsonl" --append "$1/run.json"
+"${QUANTDRIFT_PYTHON:-python}" -m suite.cli history "$2/history.jsonl" --append "$1/run.json" ${GITHUB_SHA:+--commit "$GITHUB_SHA"}

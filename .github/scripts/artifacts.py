@@ -13,8 +13,8 @@ from typing import Any
 import gh_api
 
 ARCHIVE_BYTES = 16 * 2**20
-FILE_BYTES = 64 * 2**20
-"""A run of the default matrix is 4 MB of JSON, and a tenth of that in the archive."""
+FILE_BYTES = 32 * 2**20
+"""As much as `quantdrift comment` reads. A run of the default matrix is 4 MB of JSON, and a tenth of that in the archive."""
 
 
 def find_artifact(repository: str, run: int, name: str) -> dict[str, Any] | None:

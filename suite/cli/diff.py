@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from suite.cli.ini import read_ini
-from suite.cli.output import write_lines
-from suite.cli.report import RUNS
+from suite.cli.output import wants_color, write_lines
+from suite.cli.report import places_of_run
 from suite.errors import UsageError
-from suite.store.layout import LATEST, RUN_FILE
 
 if TYPE_CHECKING:
     from suite.records import Snapshot
@@ -61,7 +58,7 @@ def show_diff(arguments: argparse.Namespace) -> int:
         from suite.reporting.diff.terminal import diff_lines
 
         width = arguments.width or shutil.get_terminal_size().columns
-        write_lines(diff_lines(diff, width, _wants_color(arguments.color), everything=arguments.all))
+        write_lines(diff_lines(diff, width, wants_color(arguments.color), everything=arguments.all))
     return 0
 
 
@@ -86,7 +83,7 @@ def read_side(given: str | None, place: Place) -> Snapshot:
     if given is None:
         return read_directory(place, label=WORKING_TREE)
     path = Path(given).expanduser()
-    run = _run_file(path, given)
+    run = _run_file(given)
     if run is None and not path.is_dir():
         return read_revision(given, place)
     if path.name == given and _is_revision(given, place):
@@ -96,15 +93,9 @@ def read_side(given: str | None, place: Place) -> Snapshot:
     return read_run_snapshot(run) if run is not None else read_directory(_place_in(path, place), label=given)
 
 
-def _run_file(path: Path, given: str) -> Path | None:
+def _run_file(given: str) -> Path | None:
     """The run that is meant, None when it is no run: a file, a directory with one, or the id of one."""
-    if path.is_file():
-        return path
-    candidates = [path / RUN_FILE]
-    if path.name == given:
-        candidates += [RUNS / "runs" / given / RUN_FILE]
-        candidates += [RUNS / LATEST / RUN_FILE] if given == LATEST else []
-    return next((candidate for candidate in candidates if candidate.is_file()), None)
+    return next((candidate for candidate in places_of_run(given) if candidate.is_file()), None)
 
 
 def _is_revision(given: str, place: Place) -> bool:
@@ -134,10 +125,3 @@ def _place_in(directory: Path, place: Place) -> Place:
 
 def _shown(path: Path) -> str:
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
-
-
-def _wants_color(choice: str) -> bool:
-    """``auto``: a terminal, unless NO_COLOR is set (https://no-color.org)."""
-    if choice != "auto":
-        return choice == "always"
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")

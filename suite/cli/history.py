@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from suite.cli.output import tell, write_lines
-from suite.cli.report import RUNS, find_run
+from suite.cli.output import tell, wants_color, write_lines
+from suite.cli.report import HISTORY, find_run
 from suite.errors import UsageError
-from suite.store.layout import LATEST
 
 if TYPE_CHECKING:
     from suite.records import Run
 
-HISTORY = RUNS / "history.jsonl"
 LAST = 100
 """As `suite.reporting.history_series.LAST`, which is not imported to declare an option."""
 
@@ -72,7 +69,7 @@ def show_history(arguments: argparse.Namespace) -> int:
 
     screen = Screen(
         width=arguments.width or shutil.get_terminal_size().columns,
-        color=_wants_color(arguments.color),
+        color=wants_color(arguments.color),
         ascii=not _shows_blocks(),
     )
     write_lines(history_lines(trends, lines.faults, screen, scopes=arguments.metric is not None))
@@ -85,8 +82,7 @@ def append_run(arguments: argparse.Namespace) -> int:
     from suite.store.history import append_history, scan_history
     from suite.store.runs import read_run
 
-    given = arguments.append
-    run = read_run(find_run(None if given == LATEST and not Path(given).exists() else given))
+    run = read_run(find_run(arguments.append))
     file: Path = arguments.file
     if append_history(file, enter_run(run, accepted=was_accepted(run, arguments), commit=arguments.commit)):
         tell(f"{file}: run {run.id} was appended")
@@ -125,10 +121,3 @@ def _shows_blocks() -> bool:
     except (UnicodeEncodeError, LookupError):
         return False
     return True
-
-
-def _wants_color(choice: str) -> bool:
-    """``auto``: a terminal, unless NO_COLOR is set (https://no-color.org)."""
-    if choice != "auto":
-        return choice == "always"
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -32,3 +33,10 @@ def deliver(text: str, output: str | None) -> None:
     from suite.atomic import write_text
 
     write_text(Path(output).expanduser(), text)
+
+
+def wants_color(choice: str, *, to_file: bool = False) -> bool:
+    """``auto``: a terminal, unless NO_COLOR is set (https://no-color.org)."""
+    if choice != "auto":
+        return choice == "always"
+    return not to_file and sys.stdout.isatty() and not os.environ.get("NO_COLOR")

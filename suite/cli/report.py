@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import shutil
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from suite.cli.output import deliver
+from suite.cli.output import deliver, tell, wants_color
 from suite.errors import StoreError, UsageError
 from suite.store.layout import LATEST, RUN_FILE, quality_file, run_directory, speed_file
 
@@ -20,6 +18,7 @@ if TYPE_CHECKING:
     from suite.store.snapshots import Place
 
 RUNS = Path(".quantdrift")
+HISTORY = RUNS / "history.jsonl"
 
 BENCHMARK = "action-benchmark"
 
@@ -56,15 +55,20 @@ def show_report(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def places_of_run(given: str) -> list[Path]:
+    """Where a run may lie that is named by its file, its directory, its id, or as the latest."""
+    path = Path(given).expanduser()
+    candidates = [path, path / RUN_FILE]
+    if path.name == given:
+        candidates.append((RUNS / LATEST if given == LATEST else run_directory(RUNS, given)) / RUN_FILE)
+    return candidates
+
+
 def find_run(given: str | None) -> Path:
-    """The ``run.json`` that is meant. Raises UsageError, naming every place that was looked at, when there is none."""
-    if given is None:
-        candidates = [RUNS / LATEST / RUN_FILE]
-    else:
-        path = Path(given).expanduser()
-        candidates = [path, path / RUN_FILE]
-        if path.name == given:
-            candidates.append(run_directory(RUNS, given) / RUN_FILE)
+    """The ``run.json`` that is meant, the latest for None. Raises UsageError, naming every place that was looked at, when there
+    is none.
+    """
+    candidates = places_of_run(LATEST if given is None else given)
     for candidate in candidates:
         if candidate.is_file():
             return candidate
@@ -80,7 +84,7 @@ def _terminal(run: Run, arguments: argparse.Namespace) -> str:
     from suite.reporting.terminal import lines
 
     width = arguments.width or shutil.get_terminal_size().columns
-    color = _wants_color(arguments.color, to_file=arguments.output is not None)
+    color = wants_color(arguments.color, to_file=arguments.output is not None)
     return "\n".join([*lines(build_report(run), width=width, color=color), ""])
 
 
@@ -98,11 +102,15 @@ def _json(_: Run, arguments: argparse.Namespace) -> str:
 
 def _html(run: Run, arguments: argparse.Namespace) -> str:
     from suite.reporting.page.render import render_page
-    from suite.store.history import read_history
+    from suite.store.history import scan_history
 
-    kept = RUNS / "history.jsonl"
-    file = Path(arguments.history).expanduser() if arguments.history else kept if kept.is_file() else None
-    return render_page(run, read_history(file) if file else ())
+    file = Path(arguments.history).expanduser() if arguments.history else HISTORY if HISTORY.is_file() else None
+    if file is None:
+        return render_page(run)
+    lines = scan_history(file)
+    for fault in lines.faults:
+        tell(f"NOT READ: {fault}")
+    return render_page(run, lines.entries)
 
 
 def _summary(run: Run, _: argparse.Namespace) -> str:
@@ -161,10 +169,3 @@ def locate(run: Run, variant: str, aspect: Aspect, place: Place) -> str | None:
     found = next((file.absolute() for file in (*files, place.matrix) if file.is_file()), None)
     root = next((parent for parent in found.parents if (parent / ".git").exists()), None) if found else None
     return found.relative_to(root).as_posix() if found and root else None
-
-
-def _wants_color(choice: str, *, to_file: bool) -> bool:
-    """``auto``: a terminal, unless NO_COLOR is set (https://no-color.org)."""
-    if choice != "auto":
-        return choice == "always"
-    return not to_file and sys.stdout.isatty() and not os.environ.get("NO_COLOR")

@@ -43,8 +43,7 @@ from suite.records import (
     Variant,
     VariantResult,
 )
-from suite.store.baselines import as_stored, encode
-from suite.store.snapshots import parse_baseline
+from suite.store.baselines import as_stored, decode, encode
 
 B = TypeVar("B", QualityBaseline, SpeedBaseline)
 
@@ -293,4 +292,5 @@ def _update(run: Run, result: VariantResult) -> Update:
 
 def _as_read(baseline: B) -> B:
     """As it reads after it was written."""
-    return parse_baseline(type(baseline), encode(baseline).encode(), where=f"run {baseline.provenance.run}")
+    where, place = f"run {baseline.provenance.run}", {"variant": baseline.variant}
+    return decode(type(baseline), encode(baseline).encode(), where=where, place=place)

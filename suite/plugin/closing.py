@@ -13,7 +13,8 @@ from suite.engine.assembling import OLD, Ledger, assemble
 from suite.engine.belongings import remove_run
 from suite.engine.completing import complete
 from suite.engine.locking import LOCK_FILE
-from suite.engine.opening import Question, read_ledger
+from suite.engine.opening import Question
+from suite.engine.resuming import read_ledger
 from suite.engine.session import MatrixSession
 from suite.errors import StoreError, VariantInvalid
 from suite.metrics import SPECS

@@ -248,7 +248,7 @@ def _figure(row: BaselineRow, figure: FigureRow) -> list[str]:
         drift=figure.drift,
         interval=figure.interval,
     )
-    interval = wording.drift_interval(compared).removeprefix("95 %: ").removesuffix(" (+ is worse)")
+    interval = wording.bare_interval(compared)
     return [
         inert_code(row.variant, _NAME),
         metric(figure.metric),

@@ -187,7 +187,7 @@ def _finding_table(findings: Sequence[Finding]) -> Iterator[str]:
 
 def _finding(finding: Finding) -> list[str]:
     comparison = finding.comparison
-    interval = wording.drift_interval(comparison).removeprefix("95 %: ").removesuffix(" (+ is worse)")
+    interval = wording.bare_interval(comparison)
     warns = "" if finding.gate == "block" else f" ({finding.gate}s)"
     return [
         inert_code(finding.variant, _NAME),

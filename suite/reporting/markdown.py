@@ -16,7 +16,6 @@ from suite.reporting.model import Report, Row
 _MOST_FINDINGS = 200
 _MOST_FLIPS = 100
 _ANSWER = 200
-_JUDGED = frozenset({Verdict.REGRESSED, Verdict.IMPROVED, Verdict.INCONCLUSIVE, Verdict.PASS})
 
 
 def render(report: Report) -> str:
@@ -143,7 +142,7 @@ def _block(title: str, lines: list[str]) -> Iterator[str]:
 
 
 def _judged(report: Report) -> Iterator[str]:
-    judged = [finding for finding in report.findings if finding.verdict in _JUDGED]
+    judged = report.compared
     if not judged:
         return
     yield "## What was compared"
@@ -173,7 +172,7 @@ def _judged(report: Report) -> Iterator[str]:
 
 def _finding(finding: Finding) -> str:
     comparison = finding.comparison
-    interval = wording.drift_interval(comparison).removeprefix("95 %: ").removesuffix(" (+ is worse)")
+    interval = wording.bare_interval(comparison)
     return _row(
         [
             markdown_code(finding.variant),

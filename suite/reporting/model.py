@@ -32,6 +32,7 @@ from suite.reporting.unmeasured import unmeasured
 from suite.reporting.wording import counted, listed
 
 _SCORE, _SPEEDUP = "score", "speedup"
+_JUDGED = frozenset({Verdict.REGRESSED, Verdict.IMPROVED, Verdict.INCONCLUSIVE, Verdict.PASS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +144,11 @@ class Report:
     """How far each variant is from the reference; empty when none was forced through its trace."""
     headline: str
     totals: Totals
+
+    @property
+    def compared(self) -> list[Finding]:
+        """The findings that were held against something and judged, worst first."""
+        return [finding for finding in self.findings if finding.verdict in _JUDGED]
 
 
 def build_report(run: Run) -> Report:

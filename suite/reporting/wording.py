@@ -111,12 +111,18 @@ def drift(comparison: Comparison) -> str:
     return f"{text} worse" if comparison.drift > 0 else f"{text} better"
 
 
-def drift_interval(comparison: Comparison) -> str:
-    """The 95 % interval of the drift: ``95 %: +10.4 … +13.1 % (+ is worse)``, or nothing."""
+def bare_interval(comparison: Comparison) -> str:
+    """The 95 % interval of the drift, positive is worse: ``+10.4 … +13.1 %``, or nothing."""
     if comparison.interval is None:
         return ""
     low, high = (_signed(comparison, bound) for bound in comparison.interval)
-    return f"95 %: {low} … {high} {_unit(comparison)} (+ is worse)"
+    return f"{low} … {high} {_unit(comparison)}"
+
+
+def drift_interval(comparison: Comparison) -> str:
+    """The same with what it is: ``95 %: +10.4 … +13.1 % (+ is worse)``, or nothing."""
+    bare = bare_interval(comparison)
+    return f"95 %: {bare} (+ is worse)" if bare else ""
 
 
 def tested(finding: Finding) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -55,7 +55,7 @@ class BaselineStore:
     def read_noise(self, model: str, machine: str) -> Noise | None:
         """What was found about the noise of one machine."""
         file = layout.noise_file(self.root, model, machine)
-        return _read(Noise, file, {"model": model, "machine": machine}, renew="quantdrift calibrate")
+        return _read(Noise, file, {"model": model, "machine": machine})
 
     def read_foreign(self, model: str, machine: str, variant: str) -> tuple[SpeedBaseline, ...]:
         """The accepted speeds of a variant on all other machines, by name of the machine."""
@@ -178,24 +178,43 @@ def _write_changed(file: Path, text: str) -> None:
 
 
 def _read_baseline(record: type[B], file: Path, place: dict[str, str], frozen: bool) -> B | None:
-    renew = f'pytest --model-matrix --matrix-update=all --matrix-reason "..." --matrix-variants {place["variant"]}'
-    return _read(record, layout.frozen_file(file) if frozen else file, place, renew=renew)
+    return _read(record, layout.frozen_file(file) if frozen else file, place)
 
 
-def _read(record: type[B], file: Path, place: dict[str, str], *, renew: str) -> B | None:
-    """The record in a file of people's review, None when there is none; `place` is what its place says about it.
-
-    `renew` is the command that makes it anew. Raises StoreError naming the file and what to do.
-    """
-    if not file.exists():
+def _read(record: type[B], file: Path, place: Mapping[str, str]) -> B | None:
+    """The record in a file of people's review, None when there is none; see `decode`."""
+    try:
+        data = file.read_bytes()
+    except FileNotFoundError:
         return None
-    document = codec.read_document(file, kind=_KINDS[record], renew=f"git rm {file} && {renew}")
+    except OSError as error:
+        raise StoreError(f"{file}: cannot be read: {error}") from error
+    return decode(record, data, where=str(file), place=place)
+
+
+def decode(record: type[B], data: bytes, *, where: str, place: Mapping[str, str]) -> B:
+    """The record in the bytes of a file of people's review. `place` is what the place where it lies says about it.
+
+    Raises StoreError naming `where` and what to do.
+    """
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise StoreError(f"{where}: cannot be read: {error}") from None
+    document = codec.open_document(text, kind=_KINDS[record], where=where, renew=f"git rm {where} && {_renew(place)}")
     edited = document.pop("digest", None) != codec.digest(document)
     del document["schema"], document["kind"]
     if "edited" in document:
-        raise StoreError(f"{file}: key 'edited' is never stored; remove it")
-    found = parse(record, document, where=str(file), error=StoreError)
+        raise StoreError(f"{where}: key 'edited' is never stored; remove it")
+    found = parse(record, document, where=where, error=StoreError)
     for key, expected in place.items():
         if (said := getattr(found, key)) != expected:
-            raise StoreError(f"{file}: key '{key}' is {said!r}, but the file lies where {expected!r} belongs; move it")
+            raise StoreError(f"{where}: key '{key}' is {said!r}, but the file lies where {expected!r} belongs; move it")
     return dataclasses.replace(found, edited=edited)
+
+
+def _renew(place: Mapping[str, str]) -> str:
+    """The command that makes such a file anew."""
+    if "variant" not in place:
+        return "quantdrift calibrate"
+    return f'pytest --model-matrix --matrix-update=all --matrix-reason "..." --matrix-variants {place["variant"]}'

@@ -43,6 +43,8 @@ def from_json(text: str, *, where: str) -> Document:
         document = json.loads(text, parse_constant=_refuse_constant)
     except ValueError as error:
         raise StoreError(f"{where}: not JSON: {error}") from None
+    except RecursionError:
+        raise StoreError(f"{where}: nested too deeply to be one of our files") from None
     if not isinstance(document, dict):
         raise StoreError(f"{where}: holds a JSON {type(document).__name__}, not an object")
     return document
@@ -57,10 +59,15 @@ def read_document(file: Path, *, kind: str, renew: str) -> Document:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise StoreError(f"{file}: cannot be read: {error}") from error
-    document = from_json(text, where=str(file))
+    return open_document(text, kind=kind, where=str(file), renew=renew)
+
+
+def open_document(text: str, *, kind: str, where: str, renew: str) -> Document:
+    """The same of the text of a file."""
+    document = from_json(text, where=where)
     if document.get("kind") != kind:
-        raise StoreError(f"{file}: key 'kind' is {document.get('kind')!r}, expected {kind!r}; is it the right file?")
-    return migrate(document, where=str(file), renew=renew)
+        raise StoreError(f"{where}: key 'kind' is {document.get('kind')!r}, expected {kind!r}; is it the right file?")
+    return migrate(document, where=where, renew=renew)
 
 
 def migrate(document: Document, *, where: str, renew: str) -> Document:

@@ -18,8 +18,6 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from types import MappingProxyType
-from typing import Any, TypeVar
 
 from suite.errors import MatrixFileError, StoreError, UsageError
 from suite.matrix.tables import MatrixTable
@@ -38,17 +36,12 @@ from suite.records import (
     TraceFacts,
 )
 from suite.schema import parse
-from suite.store import codec
+from suite.store.baselines import decode
 from suite.store.layout import FROZEN
 from suite.store.runs import read_run
 
-R = TypeVar("R", QualityBaseline, SpeedBaseline, Noise)
-
 MOST_BYTES = 64 * 2**20
 """A larger file is no baseline."""
-_KINDS: Mapping[type[Any], str] = {
-    QualityBaseline: "quality-baseline", SpeedBaseline: "speed-baseline", Noise: "noise",
-}  # fmt: skip
 _HEADER = "header.npy"
 _NUMPY = b"\x93NUMPY"
 _DAMAGED = (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error,
@@ -284,18 +277,18 @@ def _take(path: str, data: bytes, where: str, gathered: _Gathered) -> None:
             _catch(
                 path,
                 gathered,
-                lambda: gathered.quality.append(parse_baseline(QualityBaseline, data, where=where, said=said)),
+                lambda: gathered.quality.append(decode(QualityBaseline, data, where=where, place=said)),
             )
         case (model, "speed", machine, file) if file.endswith(".json"):
             said = {"model": model, "variant": name, "machine": machine}
             _catch(
                 path,
                 gathered,
-                lambda: gathered.speed.append(parse_baseline(SpeedBaseline, data, where=where, said=said)),
+                lambda: gathered.speed.append(decode(SpeedBaseline, data, where=where, place=said)),
             )
         case (model, "noise", file) if file.endswith(".json"):
             said = {"model": model, "machine": name}
-            _catch(path, gathered, lambda: gathered.noise.append(parse_baseline(Noise, data, where=where, said=said)))
+            _catch(path, gathered, lambda: gathered.noise.append(decode(Noise, data, where=where, place=said)))
         case (model, "trace.npz"):
             _catch(path, gathered, lambda: gathered.traces.append(read_trace_facts(data, where=where)))
         case _ if parts[-1].endswith((".json", ".npz")):
@@ -310,41 +303,6 @@ def _catch(path: str, gathered: _Gathered, read: Callable[[], None]) -> None:
         read()
     except (StoreError, MatrixFileError) as error:
         gathered.faults.append(Fault(path=path, sentence=str(error)))
-
-
-def parse_baseline(record: type[R], data: bytes, *, where: str, said: Mapping[str, str] = MappingProxyType({})) -> R:
-    """The record in a file of people's review, by the rules of `suite.store.baselines`. `said` is what its place says about it.
-
-    Raises StoreError naming the file and what to do.
-    """
-    variant = said.get("variant")
-    renew = f'pytest --model-matrix --matrix-update=all --matrix-reason "..." --matrix-variants {variant}'
-    document = _document(data, where)
-    if document.get("kind") != _KINDS[record]:
-        raise StoreError(
-            f"{where}: key 'kind' is {document.get('kind')!r}, expected {_KINDS[record]!r}; is it the right file?"
-        )
-    document = codec.migrate(
-        document, where=where, renew=f"git rm {where} && {renew if variant else 'quantdrift calibrate'}"
-    )
-    edited = document.pop("digest", None) != codec.digest(document)
-    del document["schema"], document["kind"]
-    if "edited" in document:
-        raise StoreError(f"{where}: key 'edited' is never stored; remove it")
-    found = parse(record, document, where=where, error=StoreError)
-    for key, expected in said.items():
-        if (told := getattr(found, key)) != expected:
-            raise StoreError(f"{where}: key '{key}' is {told!r}, but the file lies where {expected!r} belongs; move it")
-    return dataclasses.replace(found, edited=edited)
-
-
-def _document(data: bytes, where: str) -> codec.Document:
-    try:
-        return codec.from_json(data.decode("utf-8"), where=where)
-    except UnicodeDecodeError as error:
-        raise StoreError(f"{where}: cannot be read: {error}") from None
-    except RecursionError:
-        raise StoreError(f"{where}: nested too deeply to be a baseline") from None
 
 
 def read_trace_facts(data: bytes, *, where: str) -> TraceFacts:

@@ -13,16 +13,9 @@ from support.in_process import make_matrix
 from suite.engine.accepting import accept_baselines, read_commit
 from suite.engine.assembling import RunHead, assemble
 from suite.engine.locking import RunLock
-from suite.engine.opening import (
-    KEY,
-    XDIST_REASON,
-    find_resumable,
-    open_session,
-    prepare_directory,
-    read_ledger,
-    read_question,
-)
+from suite.engine.opening import XDIST_REASON, open_session, prepare_directory, read_question
 from suite.engine.progress import silent
+from suite.engine.resuming import KEY, find_resumable, read_ledger
 from suite.errors import CaseFileError, StoreError, UsageError
 from suite.records import Aspect, Note, Provenance, QualityBaseline, ResolvedArtifact, VariantFailure, Verdict
 from suite.settings import Settings, read_settings

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 from support import sample_diffs as samples
 from support import sample_runs
+from support.git_project import commit, git
 
 from suite.errors import StoreError, UsageError
 from suite.metrics.catalog import SPECS
 from suite.records import QualityBaseline, Snapshot, SpeedBaseline
-from suite.store.baselines import BaselineStore, encode
+from suite.store.baselines import BaselineStore, decode, encode
 from suite.store.runs import write_run
 from suite.store.snapshots import (
     Place,
     find_repository,
-    parse_baseline,
     read_directory,
     read_revision,
     read_run_snapshot,
@@ -62,16 +61,6 @@ def place(tmp_path: Path) -> Place:
 def write_baselines(root: Path, *baselines: QualityBaseline | SpeedBaseline) -> None:
     for baseline in baselines:
         BaselineStore(root).write(baseline)
-
-
-def git(directory: Path, *arguments: str) -> None:
-    configured = ("-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false")
-    subprocess.run(["git", "-C", str(directory), *configured, *arguments], check=True, capture_output=True)
-
-
-def commit(directory: Path, message: str) -> None:
-    git(directory, "add", "-A")
-    git(directory, "commit", "-q", "-m", message)
 
 
 def contents(snapshot: Snapshot) -> tuple[object, ...]:
@@ -168,8 +157,8 @@ def test_a_matrix_file_that_cannot_be_read_is_a_fault(place: Place) -> None:
 
 def test_an_edit_is_seen_and_a_rewritten_digest_is_not() -> None:
     text = encode(samples.answers())
-    assert not parse_baseline(QualityBaseline, text.encode(), where="x").edited
-    assert parse_baseline(QualityBaseline, text.replace('"score/all"', '"score/any"').encode(), where="x").edited
+    assert not decode(QualityBaseline, text.encode(), where="x", place={}).edited
+    assert decode(QualityBaseline, text.replace('"score/all"', '"score/any"').encode(), where="x", place={}).edited
 
 
 def test_what_git_cannot_answer_names_what_to_do(place: Place, tmp_path_factory: pytest.TempPathFactory) -> None:

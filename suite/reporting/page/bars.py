@@ -82,11 +82,16 @@ def _decades(axes: Axes) -> None:
     axes.tick_params(which="both", length=0)
 
 
-def _legend(figure: Figure, width: int, names: Sequence[str]) -> None:
+def _legend_axes(figure: Figure, width: int) -> Axes:
     axes = place(figure, 8, 0, width - 16, 24)
     axes.set_xlim(0, width - 16)
     axes.set_ylim(-1, 1)
     axes.set_axis_off()
+    return axes
+
+
+def _legend(figure: Figure, width: int, names: Sequence[str]) -> None:
+    axes = _legend_axes(figure, width)
     x = 8.0
     for number_, name in enumerate(names):
         colour, marker = series(number_)
@@ -183,10 +188,7 @@ def _beside(axes: Axes, x: float, y: float, text: str, colour: str) -> None:
 
 
 def _bar_legend(figure: Figure, width: int, labels: Sequence[str]) -> None:
-    axes = place(figure, 8, 0, width - 16, 24)
-    axes.set_xlim(0, width - 16)
-    axes.set_ylim(-1, 1)
-    axes.set_axis_off()
+    axes = _legend_axes(figure, width)
     x = 2.0
     for number_, label in enumerate(labels):
         axes.barh([0], [18], left=[x], height=0.8, **_bar_style(number_, len(labels)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from suite.records import ALL, Finding, Loss, Verdict
+from suite.records import ALL, Finding, Loss
 from suite.reporting import wording
 from suite.reporting.layout import speedup, ungraded
 from suite.reporting.model import Report, Row
@@ -11,7 +11,6 @@ from suite.reporting.page.sheet import verdict as verdict_cell
 
 _MOST_COMPARED = 400
 _WORST_FIRST = ("over budget", "cannot tell", "not measured", "within budget")
-_JUDGED = frozenset({Verdict.REGRESSED, Verdict.IMPROVED, Verdict.INCONCLUSIVE, Verdict.PASS})
 
 
 def variants_sheet(report: Report) -> Sheet:
@@ -106,7 +105,7 @@ def open_costs(report: Report) -> tuple[str, ...]:
 
 def compared_sheet(report: Report) -> tuple[Sheet | None, int]:
     """Every comparison that was judged, worst first, and how many had no room."""
-    judged = [finding for finding in report.findings if finding.verdict in _JUDGED]
+    judged = report.compared
     if not judged:
         return None, 0
     columns = [
@@ -132,7 +131,7 @@ def compared_sheet(report: Report) -> tuple[Sheet | None, int]:
 
 def _compared(finding: Finding) -> tuple[Cell, ...]:
     comparison = finding.comparison
-    interval = wording.drift_interval(comparison).removeprefix("95 %: ").removesuffix(" (+ is worse)")
+    interval = wording.bare_interval(comparison)
     seen = (
         wording.detectable(comparison).removeprefix("could have seen ")
         if comparison.mde is not None
