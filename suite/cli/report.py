@@ -60,7 +60,8 @@ def places_of_run(given: str) -> list[Path]:
     path = Path(given).expanduser()
     candidates = [path, path / RUN_FILE]
     if path.name == given:
-        candidates.append((RUNS / LATEST if given == LATEST else run_directory(RUNS, given)) / RUN_FILE)
+        with contextlib.suppress(UsageError, StoreError):  # what cannot name a run is none
+            candidates.append((RUNS / LATEST if given == LATEST else run_directory(RUNS, given)) / RUN_FILE)
     return candidates
 
 
