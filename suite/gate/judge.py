@@ -15,8 +15,9 @@ from suite.gate.sensitivity import find_smallest
 from suite.gate.wording import sentence
 from suite.metrics.fidelity import BROKEN
 from suite.records import Aspect, Comparison, Finding, Gate, Tier, Tolerance, Verdict
+from suite.stats.beta import t_quantile
 from suite.stats.binomial import net_loss_bounds
-from suite.stats.intervals import Estimate, spend, spend_late, t_quantile
+from suite.stats.intervals import Estimate, spend, spend_late
 
 COMMAND = "pytest --model-matrix"
 MOST_LAUNCHES = 50

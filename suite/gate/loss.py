@@ -20,6 +20,7 @@ from suite.metrics.fidelity import kld_interval, measure_fidelity
 from suite.metrics.quality import MEASURED, Outcome, outcome_of
 from suite.metrics.speed import speedup
 from suite.records import ALL, Budget, Forced, Loss, Measurement, Trial, TrialStatus, VariantResult
+from suite.stats.beta import beta_quantile
 from suite.stats.binomial import net_loss_bounds
 from suite.stats.intervals import interval_of, paired_mean, spend
 from suite.stats.power import detectable_loss
@@ -218,9 +219,7 @@ def detectable(n: int, limit: float | None) -> float | None:
     fewest = next(beyond, None)
     if not fewest:
         return None
-    from scipy.special import betaincinv  # type: ignore[import-untyped, unused-ignore]  # slow
-
-    return float(betaincinv(fewest, n - fewest + 1, POWER))  # P(Binomial(n, this) >= fewest) = POWER
+    return beta_quantile(fewest, n - fewest + 1, POWER)  # P(Binomial(n, this) >= fewest) = POWER
 
 
 # ------------------------------------------------------------------------------------------------------ fidelity

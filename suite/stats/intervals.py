@@ -12,6 +12,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from suite.stats.beta import t_quantile, t_share
+
 STORED_SD_FLOOR = 0.015
 """Standard deviation of log(value) from session to session, below which the spread of a few launches is not believed
 when a stored number is compared: launches within one session share that session's state of the machine."""
@@ -31,13 +33,6 @@ class Estimate:
     mean: float
     se: float
     df: float
-
-
-def t_quantile(probability: float, df: float) -> float:
-    """Quantile of Student's t with `df` degrees of freedom (need not be whole)."""
-    from scipy.special import stdtrit  # type: ignore[import-untyped, unused-ignore]  # slow
-
-    return float(stdtrit(df, probability))
 
 
 def paired_mean(logs: Sequence[float], *, sd_floor: float = PAIRED_SD_FLOOR) -> Estimate | None:
@@ -81,16 +76,12 @@ def interval_of(estimate: Estimate, confidence: float = 0.95) -> tuple[float, fl
 
 def p_above(estimate: Estimate, margin: float) -> float:
     """One-sided p of "the true mean is at most `margin`": small when it is above."""
-    from scipy.special import stdtr  # type: ignore[import-untyped, unused-ignore]  # slow
-
-    return float(stdtr(estimate.df, (margin - estimate.mean) / estimate.se))
+    return t_share(estimate.df, (margin - estimate.mean) / estimate.se)
 
 
 def p_below(estimate: Estimate, margin: float) -> float:
     """One-sided p of "the true mean is at least `margin`": small when it is below."""
-    from scipy.special import stdtr  # type: ignore[import-untyped, unused-ignore]  # slow
-
-    return float(stdtr(estimate.df, (estimate.mean - margin) / estimate.se))
+    return t_share(estimate.df, (estimate.mean - margin) / estimate.se)
 
 
 def spend(alpha: float, look: int) -> float:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suite.stats.intervals import interval_of, paired_mean, t_quantile
+from suite.stats.beta import t_quantile
+from suite.stats.intervals import interval_of, paired_mean
 
 logs = st.lists(st.floats(-1, 1), min_size=2, max_size=12)
 
