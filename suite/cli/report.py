@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from suite.cli.output import deliver, tell, wants_color
 from suite.errors import StoreError, UsageError
-from suite.store.layout import LATEST, RUN_FILE, quality_file, run_directory, speed_file
+from suite.store.layout import HISTORY_FILE, LATEST, RUN_FILE, quality_file, run_directory, speed_file
 
 if TYPE_CHECKING:
     from suite.records import Aspect, Run
     from suite.store.snapshots import Place
 
 RUNS = Path(".quantdrift")
-HISTORY = RUNS / "history.jsonl"
+HISTORY = RUNS / HISTORY_FILE
 
 BENCHMARK = "action-benchmark"
 
@@ -102,16 +102,13 @@ def _json(_: Run, arguments: argparse.Namespace) -> str:
 
 
 def _html(run: Run, arguments: argparse.Namespace) -> str:
-    from suite.reporting.page.render import render_page
-    from suite.store.history import scan_history
+    from suite.reporting.page.stored import render_stored
 
     file = Path(arguments.history).expanduser() if arguments.history else HISTORY if HISTORY.is_file() else None
-    if file is None:
-        return render_page(run)
-    lines = scan_history(file)
-    for fault in lines.faults:
+    page, faults = render_stored(run, file)
+    for fault in faults:
         tell(f"NOT READ: {fault}")
-    return render_page(run, lines.entries)
+    return page
 
 
 def _summary(run: Run, _: argparse.Namespace) -> str:

@@ -41,7 +41,8 @@ def find_spots(run: Run, report: Report, quantity: Quantity) -> tuple[Spot, ...]
     """The variants of which both are known, in the order of the report; the reference at 1× and no loss if it was timed."""
     losses = _losses(report, quantity)
     found = [spot for row in report.rows if (spot := _spot(row, losses)) is not None]
-    compared = {(f.variant, f.metric, f.scope): f.comparison for f in run.findings}
+    answered = (finding for finding in run.findings if finding.comparison.unresolved is None)
+    compared = {(f.variant, f.metric, f.scope): f.comparison for f in answered}
     reference = next((row.variant for row in report.rows if row.reference), None)
     placed = [
         spot if spot.reference else replace(spot, before=_before(spot, reference, quantity, report.scenario, compared))

@@ -132,6 +132,7 @@ def _environment() -> Environment:
         "plain": plain,
         "ours": Markup,  # for what was made here: SVG, style, script
         "counted": wording.counted,
+        "breakable": lambda name: Markup("_<wbr>").join(str(name).split("_")),
         "when": _when,
         "steps": _steps,
         "split_at": str.partition,

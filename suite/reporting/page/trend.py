@@ -122,7 +122,7 @@ def _tell(grid: _Grid) -> str:
 def _paint(figure: Figure, width: int, grid: _Grid) -> None:
     narrow = width == NARROW
     names = [one_line(name, 16) for name in grid.variants]
-    left, above = (8.0, _NAME) if narrow else (room_for(names), 0)
+    left, above = (8.0, _NAME) if narrow else (1.15 * room_for(names), 0)  # names are bold
     each = (width - left - 6) / len(grid.metrics)
     for row, variant in enumerate(grid.variants):
         top = 34 + row * (_ROW + above)
