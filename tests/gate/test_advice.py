@@ -262,6 +262,36 @@ def test_where_nothing_satisfies_the_nearest_is_named_with_what_it_is_off_by() -
     assert off == pytest.approx(2.6 - 173.1 / 69.3, abs=0.01)
 
 
+def test_one_limit_that_fails_is_nearer_than_two_that_nearly_hold() -> None:
+    advice = advise(sample.healthy(), sample.asked(kld=0.003, speedup=2.4, memory=250e6))
+    assert {one.variant: sum(held.answer is Answer.FAILS for held in one.held) for one in advice.variants} == {
+        "q4_k_m": 1, "q5_k_m": 1, "f16": 2, "fp16": 2, "int8": 3, "q8_0": 1,
+    }  # fmt: skip
+    assert advice.nearest == "q8_0"
+    assert advice.variants[0].variant == "q8_0"
+    wide = advise(sample.healthy(), sample.asked(kld=1e-7, speedup=1.9, memory=320e6))
+    assert wide.nearest == "q8_0"
+
+
+def test_speeds_in_doubt_dominate_nobody() -> None:
+    run = sample.healthy()
+    busy = [
+        sample.changed(one, "decode_tok_s", status="contended") if one.variant.name in ("f16", "q8_0") else one
+        for one in run.variants
+    ]
+    placed = advise(replace(run, variants=tuple(busy)), sample.asked()).front.find("int8")
+    assert placed is not None
+    assert placed.standing.beaten_by == ("f16", "q8_0")
+    assert not placed.is_dominated
+
+
+def test_launches_are_not_asked_for_where_sessions_differ_by_more() -> None:
+    held = of(advise(sample.healthy(), sample.asked(decode=160)), "q8_0").held[0]
+    assert held.step is not None
+    assert held.step.launches is None
+    assert "whole sessions of a machine" in held.step.sentence
+
+
 def test_without_limits_nothing_is_recommended_and_the_front_is_there() -> None:
     advice = advise(sample.healthy(), sample.asked())
     assert (advice.choice, advice.nearest, answers(advice)) == (None, None, {})
@@ -286,17 +316,14 @@ def test_what_failed_is_never_advised(verdict: Verdict) -> None:
 def test_logits_that_are_no_numbers_are_never_advised() -> None:
     run = sample.healthy()
     results = [
-        replace(one, measurements=(*one.measurements, measurement("broken_logits", ALL, 0.02)))
-        if one.variant.name == "q8_0"
-        else replace(one, measurements=tuple(m for m in one.measurements if m.metric != "broken_logits"))
-        for one in run.variants
+        sample.changed(one, "broken_logits", value=0.02) if one.variant.name == "q8_0" else one for one in run.variants
     ]
-    broken = replace(
-        results[3],
-        measurements=tuple(m for m in results[3].measurements if (m.metric, m.value) != ("broken_logits", 0.0)),
-    )
-    advice = advise(replace(run, variants=(*results[:3], broken, *results[4:])), sample.asked(memory=1e12))
+    advice = advise(replace(run, variants=tuple(results)), sample.asked(memory=1e12))
     assert of(advice, "q8_0").excluded == "2 % of its logits are no numbers"
+    assert advice.choice is not None
+    assert "q8_0" not in advice.choice.among
+    assert advice.front.find("q8_0") is None
+    assert advice.front.find("q4_k_m") is not None
 
 
 def test_what_failed_a_gate_is_put_behind_what_did_not_and_says_so() -> None:
