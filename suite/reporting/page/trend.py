@@ -141,10 +141,14 @@ def _paint(figure: Figure, width: int, grid: _Grid) -> None:
             axes = place(figure, left + column * each + 4, top + above, each - 50, 30)
             _draw_line(axes, grid, variant, (metric, scope))
             if not row:
-                axes.annotate(
-                    one_line(grid.labels[metric, scope], 30), (0, 1), xytext=(0, 14 + above), xycoords="axes fraction",
-                    textcoords="offset points", color=MUTED,
-                )  # fmt: skip
+                _head(axes, one_line(grid.labels[metric, scope], 16 if narrow else 40), above)
+
+
+def _head(axes: Axes, text: str, above: int) -> None:
+    """The heading of a column, over its first line."""
+    axes.annotate(
+        text, (0, 1), xytext=(0, 14 + above), xycoords="axes fraction", textcoords="offset points", color=MUTED
+    )
 
 
 def _draw_line(axes: Axes, grid: _Grid, variant: str, what: tuple[str, str]) -> None:
