@@ -20,6 +20,7 @@ from suite.cli.diff import declare_diff, show_diff
 from suite.cli.explain import declare_explain, show_explanation
 from suite.cli.history import declare_history, show_history
 from suite.cli.plan import declare_plan, show_plan
+from suite.cli.recommend import declare_recommend, show_recommendation
 from suite.cli.report import declare_report, find_run, show_report
 from suite.cli.selftest import declare_selftest, run_selftest
 from suite.errors import UsageError
@@ -58,6 +59,11 @@ COMMANDS = {
         summary="what a variant answers otherwise than the reference, down to the token, and why",
         declare=declare_explain,
         execute=show_explanation,
+    ),
+    "recommend": Command(
+        summary="which variant of a stored run keeps within the loss, speed and memory that you can live with",
+        declare=declare_recommend,
+        execute=show_recommendation,
     ),
     "diff": Command(
         summary="what changed between two states of the baselines, and what to ask before approving it",

@@ -104,11 +104,15 @@ def _survey(
     failed: dict[str, tuple[str, ...]] = {}
     pairs = []
     for there, here in both:
-        if TrialStatus.ERROR in (there.score.status, here.score.status):
+        if _is_broken(there, here):
             failed[here.domain] = (*failed.get(here.domain, ()), here.case)
         else:
             pairs.append(_pair(there, here))
     return _Ground(result, reference, tuple(pairs), failed, budgets, looks)
+
+
+def _is_broken(reference: Trial, variant: Trial) -> bool:
+    return TrialStatus.ERROR in (reference.score.status, variant.score.status)
 
 
 def _pair(reference: Trial, variant: Trial) -> _Pair:
@@ -117,6 +121,17 @@ def _pair(reference: Trial, variant: Trial) -> _Pair:
     family = (variant.family is not None, variant.family or variant.case)
     same = ids[0] == ids[1] and dataclasses.replace(before, domain="") == dataclasses.replace(now, domain="")
     return _Pair(variant.domain, family, before, now, same)
+
+
+def lost_credit(variant: str, reference: str, trials: Sequence[Trial]) -> list[float]:
+    """The credit that each independent case lost (positive is worse; the mean of a family), as `losses` has it.
+
+    A case of which either side ended in an error is left out.
+    """
+    theirs = {trial.case: trial for trial in trials if trial.variant == reference}
+    both = [(theirs[t.case], t) for t in trials if t.variant == variant and t.case in theirs]
+    pairs = [_pair(there, here) for there, here in both if not _is_broken(there, here)]
+    return _by_group(pairs, lambda pair: MEASURED["score"](pair.reference) - MEASURED["score"](pair.variant))
 
 
 # ------------------------------------------------------------------------------------------------------- answers

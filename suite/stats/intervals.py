@@ -43,6 +43,26 @@ def paired_mean(logs: Sequence[float], *, sd_floor: float = PAIRED_SD_FLOOR) -> 
     return Estimate(statistics.fmean(logs), sd / math.sqrt(len(logs)), len(logs) - 1)
 
 
+def session_mean(
+    logs: Sequence[float],
+    *,
+    sd_floor: float = STORED_SD_FLOOR,
+    session_sd: float = SESSION_SD,
+    session_df: float = math.inf,
+) -> Estimate | None:
+    """The mean of a machine's sessions, from the launches of one of them (logs); None for fewer than two launches.
+
+    What a session adds is not in its launches, so its variance is put to theirs; degrees of freedom as in `stored_difference`.
+    """
+    if len(logs) < 2:
+        return None
+    launch = max(statistics.stdev(logs), sd_floor) ** 2 / len(logs)
+    session = session_sd**2
+    total = launch + session
+    freedom = total**2 / (launch**2 / (len(logs) - 1) + (session**2 / session_df if session_df < math.inf else 0.0))
+    return Estimate(statistics.fmean(logs), math.sqrt(total), freedom)
+
+
 def stored_difference(
     now: Sequence[float],
     then: Sequence[float],

@@ -46,18 +46,18 @@ def render_page(run: Run, history: Sequence[HistoryEntry] = ()) -> str:
     The same run and history give the same bytes.
     """
     report = build_report(run)
-    style, script = _read("style.css"), _read("page.js")
+    style, script = read_template("style.css"), read_template("page.js")
     trend = follow(run, history) if history else None
     compared, left_out = compared_sheet(report)
     return (
-        _environment()
+        environment()
         .get_template("page.html")
         .render(
             report=report,
             run=run,
             style=style,
             script=script,
-            policy=_policy(style, script),
+            policy=content_policy(style, script),
             plane=_plane(run, report),
             domains=draw_domains(report),
             costs=costs_sheet(report),
@@ -104,7 +104,7 @@ def _missing(report: Report, reference: str | None, absent: Sequence[str], *, dr
     return f"There is no plane: no loss against the reference {one_line(reference)} is known from this run."
 
 
-def _policy(style: str, script: str) -> str:
+def content_policy(style: str, script: str) -> str:
     """A Content-Security-Policy that lets nothing through but this style and this script."""
     return (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
@@ -115,17 +115,23 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _read(name: str) -> str:
+def read_template(name: str) -> str:
+    """A file that pages are made of: template, style or script."""
     return (resources.files(__package__) / _TEMPLATES / name).read_text(encoding="utf-8")
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """What renders templates: everything is escaped that was not made here."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
     from markupsafe import Markup
 
     made = Environment(
-        loader=FunctionLoader(_read), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FunctionLoader(read_template),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     filters: dict[str, Any] = {
         "line": one_line,
