@@ -14,6 +14,7 @@ from suite.gate.advice.estimates import Estimate
 from suite.gate.advice.fronts import Front
 from suite.reporting.advice.settings import settings_of
 from suite.reporting.advice.story import tell
+from suite.reporting.rounding import rounded
 
 SCHEMA = 1
 """Version of the layout."""
@@ -67,7 +68,7 @@ def _held(held: Held) -> Plain:
         "quantity": held.limit.quantity.name,
         "limit": held.limit.value,
         "answer": held.answer.value,
-        "off": held.off,
+        "off": rounded(held.off),
         "step": None if step is None else {**asdict(step), "command": step.command or None},
     }
 
@@ -80,8 +81,8 @@ def _estimate(one: Estimate) -> Plain:
     return {
         "metric": one.metric,
         "scope": one.scope,
-        "value": one.value,
-        "interval": None if one.interval is None else list(one.interval),
+        "value": rounded(one.value),
+        "interval": None if one.interval is None else [rounded(end) for end in one.interval],
         "confidence": None if one.interval is None or one.quantity == "memory" or one.exact else one.confidence,
         "n": one.n,
         "exact": one.exact,
