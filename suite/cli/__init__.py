@@ -40,7 +40,7 @@ class Command:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit status: 0, or 2 when the call or a file is wrong."""
+    """Run the command line and return the exit status: 0, 2 when the call or a file is wrong, or what a command says."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     parsed = _parser(given).parse_args(given)
     try:

@@ -27,6 +27,8 @@ class ToldShifts:
     """A sentence for each series."""
     beside: tuple[str, ...]
     """What changed, and was accepted, in that run or near it."""
+    worse: bool | None
+    """Whether any of them is for the worse; None where it is not known of one, and of none that it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,7 @@ def tell_trend(trend: Trend) -> ToldTrend:
                 run=run_label(trend.entries[place]),
                 series=tuple(_shift(*one) for one in by_run[place]),
                 beside=tuple(_beside(trend, place)),
+                worse=_sum_up([shift.worse for _, shift in by_run[place]]),
             )
             for place in sorted(by_run, reverse=True)
         ),
@@ -71,6 +74,10 @@ def tell_trend(trend: Trend) -> ToldTrend:
         ),
         verdict=_verdict(trend, by_run),
     )
+
+
+def _sum_up(ways: Sequence[bool | None]) -> bool | None:
+    return True if True in ways else None if None in ways else False
 
 
 def shown_series(series: Sequence[Series]) -> list[Series]:

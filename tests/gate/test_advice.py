@@ -385,6 +385,28 @@ def test_without_the_reference_only_divergence_is_known() -> None:
     assert loss.step.command == "pytest --model-matrix --matrix-variants fp16,q8_0"
 
 
+def test_where_the_run_does_not_know_its_reference_everything_is_measured_again() -> None:
+    run = sample.unpaired()
+    alone = replace(run, matrix=replace(run.matrix, variants=tuple(v for v in run.matrix.variants if not v.reference)))
+    held = of(advise(alone, sample.asked(loss=3)), "q8_0").held[0]
+    assert held.step is not None
+    assert held.step.command == "pytest --model-matrix"
+
+
+def test_what_is_known_in_nothing_that_was_asked_is_not_near() -> None:
+    advice = advise(sample.unpaired(), sample.asked(loss=3, speedup=2))
+    assert advice.nearest is None
+    assert advise(sample.unpaired(), sample.asked(loss=3, kld=0.001)).nearest == "q8_0"
+
+
+def test_one_quantity_alone_is_no_front() -> None:
+    run = sample.unpaired()
+    kept = [tuple(m for m in one.measurements if m.metric != "peak_rss_bytes") for one in run.variants]
+    no_memory = [replace(one, measurements=left) for one, left in zip(run.variants, kept, strict=True)]
+    front = advise(replace(run, variants=tuple(no_memory)), sample.asked()).front
+    assert (front.quantities, front.placed) == ((), ())
+
+
 def test_what_limits_the_run_is_said() -> None:
     said = " ".join(advise(sample.doubtful(), sample.asked(memory=1e9, machine="elsewhere")).caveats)
     for part in (

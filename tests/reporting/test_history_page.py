@@ -92,6 +92,19 @@ def test_every_scope_is_drawn_where_a_metric_is_asked_for_else_the_primary_one_a
     assert "decode tok/s (long)" in shifted
 
 
+def test_a_shift_for_the_better_is_not_marked_as_a_loss() -> None:
+    factors = {"q4_k_m/decode_tok_s/short": 1.2}
+    better = [sample.times(one, factors) if night >= 20 else one for night, one in enumerate(sample.steady())]
+    assert "b-IMPROVED" in page_of(better)
+    assert "b-REGRESSED" not in without_pictures(page_of(better))
+    assert "b-REGRESSED" in without_pictures(page_of(sample.slower()))
+
+
+def test_metrics_are_in_one_order_and_their_scopes_together() -> None:
+    titles = re.findall(r"<h3>(.*?)</h3>", page_of(sample.slower()))
+    assert "decode tok/s, decode tok/s (long), prefill tok/s" in titles
+
+
 def test_too_few_runs_are_said_to_have_shown_nothing() -> None:
     assert "<h1>Too few runs to see a level shift</h1>" in page_of(sample.steady(6))
     assert "<h1>No level shifted</h1>" in page_of(sample.steady())

@@ -111,17 +111,24 @@ def _advise_one(
 
 
 def _hold_all(run: Run, result: VariantResult, estimates: Mapping[Name, Estimate], asked: Asked) -> list[Held]:
-    own, reference = result.variant.name, run.matrix.reference
-    both = (own,) if reference is None or reference.name == own else (reference.name, own)
+    names = _together(run, result.variant.name)
     return [
         hold(
             estimates[limit.quantity.name],
             limit,
-            names=both,
+            names=names,
             command=asked.command,
         )
         for limit in asked.limits
     ]
+
+
+def _together(run: Run, variant: str) -> tuple[str, ...]:
+    """What is measured again with a variant: its reference; all of the matrix where the run does not know which that is."""
+    reference = run.matrix.reference
+    if reference is None:
+        return ()
+    return (variant,) if reference.name == variant else (reference.name, variant)
 
 
 def _sum_up(held: Sequence[Held]) -> Answer:
@@ -130,8 +137,11 @@ def _sum_up(held: Sequence[Held]) -> Answer:
 
 
 def _nearest(advised: Sequence[Advised]) -> str | None:
-    """Fewest limits that fail, then fewest that are not known at all, then the least that one is missed by."""
-    near = [one for one in advised if one.held]
+    """Fewest limits that fail, then fewest that are not known at all, then the least that one is missed by.
+
+    What is known in nothing that was asked is near to nothing.
+    """
+    near = [one for one in advised if any(held.off is not None for held in one.held)]
     return min(near, key=_distance).variant if near else None
 
 

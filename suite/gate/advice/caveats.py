@@ -70,10 +70,15 @@ def caveats_of_run(run: Run, machine: str | None, scenario: str | None, *, absol
     if chosen := run.settings.get("variants"):
         yield f"only these variants were measured: {chosen}; nothing is known here of others in {run.matrix.file}"
     timed = next((one for one in run.matrix.scenarios if one.name == scenario), None)
-    if timed is not None:
+    if timed is not None and _was_timed(run, timed.name):
         yield f"speeds are those of scenario {timed.name}: {timed.prompt_tokens} prompt tokens, {timed.new_tokens} new ones"
     if absolute:
         yield (
             "decode rates and times differ by about 3 % (assumed) from one session of a machine to the next, which their "
             "intervals hold; speed-ups do not, since both sides stood side by side"
         )
+
+
+def _was_timed(run: Run, scenario: str) -> bool:
+    measured = (m for result in run.variants for m in result.measurements if m.metric == "decode_tok_s")
+    return any(m.scope == scenario and m.value is not None for m in measured)

@@ -32,7 +32,7 @@ class Front:
     """All variants of which every quantity of the front is known."""
 
     quantities: tuple[Name, ...]
-    """What counts; none where not two variants can be placed."""
+    """What counts; none where not two variants have two of them in common."""
     placed: tuple[Placed, ...] = ()
     """In the order of the run."""
     missing: Mapping[str, tuple[Name, ...]]
@@ -78,11 +78,12 @@ def _apart(
 def _choose(estimates: Mapping[str, Estimates]) -> tuple[Name, ...]:
     """Quality by the divergence, which tells more apart than the score does, where it is known of as many; speed-up, memory.
 
-    What is known of fewer than two variants is no quantity to compare them in.
+    What is known of fewer than two variants is no quantity to compare them in, and one quantity alone is a ranking.
     """
     count = {name: sum(_is_known(own[name]) for own in estimates.values()) for name in QUANTITIES}
     wanted: tuple[Name, ...] = ("kld" if count["kld"] >= count["loss"] else "loss", "speedup", "memory")
-    return tuple(name for name in wanted if count[name] > 1)
+    known = tuple(name for name in wanted if count[name] > 1)
+    return known if len(known) > 1 else ()
 
 
 def _is_known(estimate: Estimate) -> bool:

@@ -36,10 +36,10 @@ class Step:
 
 
 def settle_limit(estimate: Estimate, limit: Limit, *, names: tuple[str, ...], command: str) -> Step:
-    """What would settle an open limit; `names` are the variants that have to be measured together for it."""
-    again = f"{command} --matrix-variants {shlex.quote(','.join(names))}"
+    """What would settle an open limit; `names` are the variants that have to be measured together for it, none for all."""
+    again = f"{command} --matrix-variants {shlex.quote(','.join(names))}" if names else command
     if estimate.value is None:
-        return Step(sentence="measure it", command=again)
+        return Step(sentence="measure that", command=again)
     if estimate.quantity in ("loss", "kld"):
         return _settle_cases(estimate, limit, again)
     if estimate.doubt:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from suite.gate.advice.advising import Advice, Advised
@@ -148,14 +148,27 @@ def _unsure(one: Advised) -> Entry:
     return Entry(
         name=one.variant,
         clauses=tuple(words.told(held) for held in one.held if held.answer is Answer.SATISFIES),
-        points=tuple(_with_step(held) for held in unsure),
+        points=tuple(_points(unsure)),
         commands=tuple(dict.fromkeys(steps)),
         caveats=one.caveats,
     )
 
 
-def _with_step(held: Held) -> str:
-    said = f"{words.told(held)}; {words.limit_amount(held.limit)} asked"
+def _points(unsure: Sequence[Held]) -> Iterator[str]:
+    """A sentence for each limit; what is not known for the same reason is one."""
+    unknown: dict[str, list[Held]] = {}
+    for held in unsure:
+        if held.estimate.value is None:
+            unknown.setdefault(held.estimate.doubt, []).append(held)
+    for why, several in unknown.items():
+        titles = " and ".join(words.TITLES[held.limit.quantity.name] for held in several)
+        yield _with_step(f"{titles} {'is' if len(several) == 1 else 'are'} not known: {why}", several[0])
+    for held in unsure:
+        if held.estimate.value is not None:
+            yield _with_step(f"{words.told(held)}; {words.limit_amount(held.limit)} asked", held)
+
+
+def _with_step(said: str, held: Held) -> str:
     return f"{said}. {held.step.sentence[:1].upper()}{held.step.sentence[1:]}" if held.step is not None else said
 
 
@@ -203,7 +216,7 @@ def _position(one: Advised, front: Front) -> str:
 
 def _front(front: Front) -> Iterator[str]:
     if not front.quantities or not front.placed:
-        yield "There is no Pareto front: not two variants have a quantity in common that is known"
+        yield "There is no Pareto front: it takes two variants of which two of quality, speed-up and memory are known"
         return
     titles = ", ".join(words.TITLES[name] for name in front.quantities)
     on_it = [one.variant for one in front.placed if one.standing.on_front]

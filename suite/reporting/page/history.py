@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from suite.records import VERDICTS_WORST_FIRST, HistoryEntry
 from suite.reporting import wording
-from suite.reporting.history_series import Series, Trend, primary_scope
+from suite.reporting.history_series import WATCHED, Series, Trend, primary_scope
 from suite.reporting.history_story import (
     ACCEPT,
     ADVICE,
@@ -106,7 +106,8 @@ def _draw(trend: Trend, rows: Sequence[Series], ident: str) -> list[Picture]:
     lines = [one for one in rows if len(one.values) > 1]
     labels = {(one.metric, one.scope): _label(one, lines) for one in lines}
     names = list(dict.fromkeys(one.variant for one in lines))
-    wanted = list(labels)
+    order = [*WATCHED, *dict.fromkeys(metric for metric, _ in labels)]
+    wanted = sorted(labels, key=lambda pair: order.index(pair[0]))
     found = []
     for start in range(0, len(wanted), _COLUMNS):
         few = {pair: labels[pair] for pair in wanted[start : start + _COLUMNS]}
