@@ -17,6 +17,7 @@ from pathlib import Path
 from suite.cli.calibrate import declare_calibrate, run_calibrate
 from suite.cli.comment import declare_comment, show_comment
 from suite.cli.diff import declare_diff, show_diff
+from suite.cli.doctor import declare_doctor, show_doctor
 from suite.cli.explain import declare_explain, show_explanation
 from suite.cli.history import declare_history, show_history
 from suite.cli.plan import declare_plan, show_plan
@@ -58,6 +59,11 @@ COMMANDS = {
         summary="what a variant answers otherwise than the reference, down to the token, and why",
         declare=declare_explain,
         execute=show_explanation,
+    ),
+    "doctor": Command(
+        summary="why is it slow: the check list over a stored run, with evidence and remedies",
+        declare=declare_doctor,
+        execute=show_doctor,
     ),
     "diff": Command(
         summary="what changed between two states of the baselines, and what to ask before approving it",
