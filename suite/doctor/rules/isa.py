@@ -47,7 +47,7 @@ def _of_torch(capability: str, flags: list[str]) -> Said:
     if OF_TORCH.index(capability) < OF_TORCH.index(best):
         return found(
             f"the CPU has {best}, torch uses its {capability} kernels",
-            "unset ATEN_CPU_CAPABILITY, or another build of torch",
+            "another build of torch",
         )
     return passed(f"torch uses its {capability} kernels")
 
