@@ -6,9 +6,10 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
 
 from suite.records import SCHEMA_VERSION, Diagnosis, Health, Run
-from suite.reporting.hostile import columns, markdown, markdown_code, one_line, wrapped
+from suite.reporting.hostile import markdown, markdown_code, one_line, wrapped
 from suite.reporting.wording import counted, listed
 
 _MOST_LINES = 5
@@ -56,18 +57,27 @@ def doctor_lines(ailments: Sequence[Ailment], width: int) -> Iterator[str]:
     """The section at the end of a run: at most five findings, and where to read the others."""
     if not ailments:
         return
+    alike = _alike(ailments)
     yield from wrapped(
-        f"Doctor: {counted(len(ailments), 'finding')}, none of which fails the run", width, first=" ", rest="   "
+        f"Doctor: {counted(len(alike), 'finding')}, none of which fails the run", width, first=" ", rest="   "
     )
-    for ailment in ailments[:_MOST_LINES]:
-        yield from wrapped(_sentence(ailment), width, first="   ", rest="     ")
-    more = len(ailments) - _MOST_LINES
+    for same in alike[:_MOST_LINES]:
+        yield from wrapped(_sentence(same), width, first="   ", rest="     ")
+    more = len(alike) - _MOST_LINES
     yield f"   {f'and {more} more' if more > 0 else 'the whole check list'}: quantdrift doctor"
 
 
-def _sentence(ailment: Ailment) -> str:
-    who = f" of {_named(ailment.variants)}" if ailment.variants else ""
-    return f"{ailment.title}{who}: {one_line(ailment.evidence)} → {one_line(ailment.remedy)}"
+def _alike(ailments: Iterable[Ailment]) -> list[list[Ailment]]:
+    """Those that follow one another and have the same title, status and remedy."""
+    return [list(same) for _, same in groupby(ailments, key=lambda one: (one.title, one.status, one.remedy))]
+
+
+def _sentence(alike: Sequence[Ailment]) -> str:
+    """Of those with the same remedy, the evidence of the first."""
+    first, names = alike[0], [name for ailment in alike for name in ailment.variants]
+    who = f" of {_named(names)}" if names else ""
+    example = f", e.g. {_named(first.variants)}" if len(alike) > 1 else ""
+    return f"{first.title}{who}{example}: {one_line(first.evidence)} → {one_line(first.remedy)}"
 
 
 def _named(variants: Sequence[str]) -> str:
@@ -97,11 +107,11 @@ def checklist_lines(run: Run, items: Sequence[Diagnosis], *, width: int, everyth
         f"{one_line(run.model)} · run {one_line(run.id)} · {one_line(run.environment.machine)}", width, first=" "
     )
     yield ""
-    last = ""
-    for ailment in _shown(items, everything):
-        yield from _item(ailment, width, again=ailment.title == last)
-        last = ailment.title
-    if last:
+    last = ("", Health.PASS)
+    for same in _alike(_shown(items, everything)):
+        yield from _together(same, last, width)
+        last = same[0].title, same[0].status
+    if last[0]:
         yield ""
     yield from wrapped(_summary(items, everything), width, first=" ", rest="   ")
 
@@ -110,22 +120,19 @@ def _shown(items: Sequence[Diagnosis], everything: bool) -> tuple[Ailment, ...]:
     return fold_items(item for item in items if everything or item.status is Health.FINDING)
 
 
-def _item(ailment: Ailment, width: int, *, again: bool) -> Iterator[str]:
-    head = f" {ailment.status.value:<{_STATUS}} {ailment.title}"
-    indent = 3
-    if width >= _WIDE:
-        indent = 1 + _STATUS + 1 + _TITLE + 1
-        title = "" if again else ailment.title
-        head = f" {ailment.status.value:<{_STATUS}} {title:<{_TITLE}} "
-    told = (
-        f"{_named(ailment.variants)}: {one_line(ailment.evidence)}" if ailment.variants else one_line(ailment.evidence)
-    )
-    if width < _WIDE:
-        yield head
-        head = " " * indent
-    yield from wrapped(told, width, first=head if columns(head) == indent else head.rstrip() + " ", rest=" " * indent)
-    if ailment.remedy:
-        yield from wrapped(f"→ {one_line(ailment.remedy)}", width, first=" " * indent, rest=" " * (indent + 2))
+def _together(alike: Sequence[Ailment], last: tuple[str, Health], width: int) -> Iterator[str]:
+    """Side by side where there is room; a title that the `last` one had is not said again, and the remedy once."""
+    title, status = alike[0].title, alike[0].status
+    wide = width >= _WIDE
+    indent = " " * (1 + _STATUS + 1 + _TITLE + 1 if wide else 3)
+    head = f" {status.value:<{_STATUS}} {'' if wide and title == last[0] else title:<{_TITLE}} "
+    if not wide and (title, status) != last:
+        yield head.rstrip()
+    for number, one in enumerate(alike):
+        told = f"{_named(one.variants)}: {one_line(one.evidence)}" if one.variants else one_line(one.evidence)
+        yield from wrapped(told, width, first=head if wide and not number else indent, rest=indent)
+    if alike[0].remedy:
+        yield from wrapped(f"→ {one_line(alike[0].remedy)}", width, first=indent, rest=f"{indent}  ")
 
 
 def _summary(items: Sequence[Diagnosis], everything: bool) -> str:

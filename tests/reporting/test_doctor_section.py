@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
 from support import sample_health as health
 
 from suite.doctor import examine, findings
@@ -35,12 +37,11 @@ def test_a_healthy_run_has_no_such_section() -> None:
 
 
 def test_the_end_of_a_run_shows_five_and_where_the_others_are() -> None:
-    found = fold_items(findings(ailing()))
-    shown = list(doctor_lines(found, 200))
-    assert len(found) > 5
+    shown = list(doctor_lines(fold_items(findings(ailing())), 200))
     assert len(shown) == 7
-    assert shown[0] == f" Doctor: {len(found)} findings, none of which fails the run"
-    assert shown[-1] == f"   and {len(found) - 5} more: quantdrift doctor"
+    assert shown[0] == " Doctor: 8 findings, none of which fails the run"
+    assert "memory headroom of fp16, q8_0, q4_k_m, e.g. fp16: 7.9 GB" in shown[5]
+    assert shown[6] == "   and 3 more: quantdrift doctor"
 
 
 def test_what_is_said_alike_of_several_variants_is_said_once() -> None:
@@ -74,3 +75,20 @@ def test_narrow_terminals_break_lines_and_lose_nothing() -> None:
     words = [" ".join(" ".join(shown).split()) for shown in (narrow, wide)]
     assert all(item.evidence in words[0] for item in items if "  " not in item.evidence)
     assert all(item.evidence in words[1] for item in items if "  " not in item.evidence)
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_the_whole_check_list_of_a_healthy_run(width: int, check_golden: Callable[[str, str], None]) -> None:
+    run = health.run()
+    shown = checklist_lines(run, examine(run), width=width, everything=True)
+    check_golden(f"doctor-healthy-{width}.txt", "\n".join(shown) + "\n")
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_the_findings_of_an_ailing_run(width: int, check_golden: Callable[[str, str], None]) -> None:
+    shown = checklist_lines(ailing(), examine(ailing()), width=width, everything=False)
+    check_golden(f"doctor-ailing-{width}.txt", "\n".join(shown) + "\n")
+
+
+def test_the_findings_of_an_ailing_run_as_a_document(check_golden: Callable[[str, str], None]) -> None:
+    check_golden("doctor-ailing.md", checklist_markdown(ailing(), examine(ailing()), everything=False))

@@ -27,7 +27,7 @@ def check_types(_: Run, result: VariantResult) -> Said:
     left_over = types.get("float32", 0) / total
     if left_over > NOTABLE and len(types) > 1:
         return found(f"{percent(left_over)} of the parameters are float32 beside {told}", "load with one dtype")
-    return passed(f"{told} of its parameters")
+    return passed(f"its parameters are {told}")
 
 
 RULE = Rule(id="dtypes", title="one dtype, no float32 left-overs", of_variant=check_types)

@@ -21,6 +21,9 @@ CONTEXT_GROWS = 1.3
 GROWS_WITH_IT = 0.5
 """Exponent of the step's cost over the context, above which it follows the context: 1 is a pass over all of it, 0 is flat."""
 
+FLAT = 0.2
+"""Exponent below which the cost of a step is called flat."""
+
 
 def check_cache(run: Run, result: VariantResult) -> Said:
     """Two signs must agree: a step costs about as much as a prompt, and its cost grows as the context does.
@@ -47,7 +50,9 @@ def check_cache(run: Run, result: VariantResult) -> Said:
 
 
 def _describe(growth: float | None) -> str:
-    return "its cost along an answer was not measured" if growth is None else f"its cost grows as context^{growth:.2f}"
+    if growth is None:
+        return "its cost along an answer was not measured"
+    return f"its cost {'stays flat' if growth < FLAT else 'rises'} along an answer (as context^{growth:.2f})"
 
 
 def _step_share(samples: list[SpeedSample]) -> tuple[float, float, float] | None:

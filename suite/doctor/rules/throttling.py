@@ -76,4 +76,4 @@ def _seen(run: Run, name: str) -> list[float | None]:
     return [number(launch.seen, name) for result in (*run.variants, *run.against) for launch in result.launches]
 
 
-RULE = Rule(id="throttling", title="throttling, governor, power limit", of_run=check_clocks)
+RULE = Rule(id="throttling", title="throttling, governor, power", of_run=check_clocks)
