@@ -79,7 +79,20 @@ class LoadedModel(Protocol):
     threads: int
     """CPU threads that decode, for the witness."""
     facts: Mapping[str, str]
-    """Versions, build flags and the options that are really in force."""
+    """Versions, build flags and the options that are really in force.
+
+    Names that others read, as far as a backend knows them; all values are text, and what it does not know it leaves out:
+
+    - ``device``: ``cpu``, ``cuda:0``; ``n_threads``, ``n_threads_batch``, ``interop threads``; ``n_ctx``, if allocated
+    - ``attention`` (transformers' name), ``flash attention`` (``on``, ``off``): what is in force, whatever was asked
+    - ``KV types``: of K and V, ``f16 q8_0``
+    - ``layers offloaded``: ``12 of 31``; ``gpu_offload``: whether the build can (``True``, ``False``); ``cuda``: for which
+      version the build is, or ``None``
+    - ``eval mode``, ``use_cache``, ``gradient checkpointing``: ``yes`` or ``no``
+    - ``parameters by dtype``, ``parameters by device``: ``float16=134515008 float32=576``, elements as stored
+    - ``llama.cpp system``, ``cpu capability``: the instruction sets of the kernels
+    - ``simulated``: time is a script's
+    """
 
     def render(self, messages: Sequence[Message]) -> list[int]:
         """Token ids of a chat through the model's own template with time frozen, or of the raw prompt."""
@@ -157,6 +170,14 @@ class Forcing(Protocol):
         that changes no logit. Raises ValueError if prompt and answer do not fit the context.
         """
         ...
+
+
+@runtime_checkable
+class Seeing(Protocol):
+    """What a `LoadedModel` may be able to do besides: tell what shows only when it has worked."""
+
+    seen: Mapping[str, str]
+    """In no key, and no suspect. ``inference mode``: ``yes`` where the last logits were made under it, else ``no``."""
 
 
 MOST_ROWS = 64

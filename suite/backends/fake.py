@@ -59,6 +59,10 @@ class FakeOptions:
     fault: Fault = ""
     fault_at: int = 0
     """Happens in the generation with this number (0 is the first)."""
+    facts: Mapping[str, str] = field(default_factory=dict)
+    """What it tells of itself besides, as a real backend does when it is loaded."""
+    seen: Mapping[str, str] = field(default_factory=dict)
+    """What it tells when it has worked."""
     script: str = ""
     """A JSON file whose keys replace options on load: the fake's weights. Another content under the same declaration is
     what a re-uploaded file is to a real backend."""
@@ -80,7 +84,8 @@ class FakeModel:
         self.context_tokens = options.n_ctx
         self.keep_logprobs = False
         self.logprobs: list[float] = []
-        self.facts: Mapping[str, str] = {"fake": "1", "simulated": "time is simulated"}
+        self.facts: Mapping[str, str] = {"fake": "1", "simulated": "time is simulated", **options.facts}
+        self.seen = options.seen
         self._now += options.load_s
 
     def clock(self) -> float:

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, Literal
 
+from suite.backends import llama_cpp_log
 from suite.backends.base import MOST_ROWS, Message, Prefilled, check_room, cut_answer, frozen_strftime
 from suite.clock import monotonic
 from suite.errors import LoadError
@@ -109,6 +110,7 @@ class LlamaCppModel:
             "n_ctx": str(self.context_tokens),
             "gpu_offload": str(bool(self._lib.llama_supports_gpu_offload())),
             "model": self._describe(),
+            **llama_cpp_log.read_facts("".join(self._log)),
         }
 
     def _describe(self) -> str:
@@ -264,8 +266,8 @@ class LlamaCppModel:
 
     def kv_cache_bytes(self) -> tuple[int, int] | None:
         """As llama.cpp printed it when it allocated the cache for the whole context."""
-        sizes = re.findall(r"llama_kv_cache\w*: size =\s*([\d.]+) MiB", "".join(self._log))
-        return (round(sum(map(float, sizes)) * 2**20), self.context_tokens) if sizes else None
+        allocated = llama_cpp_log.kv_cache_bytes("".join(self._log))
+        return (allocated, self.context_tokens) if allocated is not None else None
 
     def device_bytes(self) -> int | None:
         """llama.cpp has no allocator counter; NVML tells from outside."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -51,6 +52,7 @@ class TransformersModel:
         self.keep_logprobs = False
         self.logprobs: list[float] = []
         self.facts = self._read_facts()
+        self.seen: dict[str, str] = {}
 
     def _read_facts(self) -> dict[str, str]:
         import transformers
@@ -58,6 +60,9 @@ class TransformersModel:
         torch, model = self._torch, self._model
         dtypes = sorted({str(parameter.dtype).removeprefix("torch.") for parameter in model.parameters()})
         return {
+            **_switches(model),
+            "parameters by dtype": _count(model, lambda parameter: str(parameter.dtype).removeprefix("torch.")),
+            "parameters by device": _count(model, lambda parameter: str(parameter.device)),
             "torch": torch.__version__,
             "transformers": transformers.__version__,
             "attention": str(model.config._attn_implementation),  # the only place that tells what is in force
@@ -66,6 +71,7 @@ class TransformersModel:
             "device": str(model.device),
             "cpu capability": torch.backends.cpu.get_cpu_capability(),
             "n_threads": str(self.threads),
+            "interop threads": str(torch.get_num_interop_threads()),
             "cuda": str(torch.version.cuda),
         }
 
@@ -166,6 +172,7 @@ class TransformersModel:
         self._cache = DynamicCache(config=self._model.config)
         logits = self._step(list(prompt))
         self._synchronize()
+        self.seen["inference mode"] = _yes(logits.is_inference())
         if self.keep_logprobs:
             self._kept = tuple(prompt), logits
         return logits
@@ -204,6 +211,28 @@ class TransformersModel:
 def _to_row(logits: Any) -> Any:
     """Logits as an array on the host, float32 whatever the model computes in."""
     return logits.float().cpu().numpy()
+
+
+def _yes(fact: object) -> str:
+    return "yes" if fact else "no"
+
+
+def _switches(model: Any) -> dict[str, str]:
+    """What of a module's state decides how it computes."""
+    text = model.config.get_text_config()
+    return {
+        "eval mode": _yes(not any(module.training for module in model.modules())),
+        "use_cache": _yes(getattr(text, "use_cache", True)),
+        "gradient checkpointing": _yes(getattr(model, "is_gradient_checkpointing", False)),
+    }
+
+
+def _count(model: Any, kind: Callable[[Any], str]) -> str:
+    """``float16=134515008 float32=576``: elements of the parameters by kind, as they are stored."""
+    counts: Counter[str] = Counter()
+    for parameter in model.parameters():
+        counts[kind(parameter)] += parameter.numel()
+    return " ".join(f"{name}={number}" for name, number in sorted(counts.items()))
 
 
 def load_model(weights: Path | None, options: Any, prompt_format: str, quantization: Any = None) -> TransformersModel:

@@ -17,6 +17,7 @@ from pathlib import Path
 from suite.cli.calibrate import declare_calibrate, run_calibrate
 from suite.cli.comment import declare_comment, show_comment
 from suite.cli.diff import declare_diff, show_diff
+from suite.cli.doctor import declare_doctor, show_doctor
 from suite.cli.explain import declare_explain, show_explanation
 from suite.cli.history import declare_history, show_history
 from suite.cli.plan import declare_plan, show_plan
@@ -64,6 +65,11 @@ COMMANDS = {
         summary="which variant of a stored run keeps within the loss, speed and memory that you can live with",
         declare=declare_recommend,
         execute=show_recommendation,
+    ),
+    "doctor": Command(
+        summary="why is it slow: the check list over a stored run, with evidence and remedies",
+        declare=declare_doctor,
+        execute=show_doctor,
     ),
     "diff": Command(
         summary="what changed between two states of the baselines, and what to ask before approving it",

@@ -12,7 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from suite.gate.differences import describe_accepted, describe_differences, quality_identity, quality_suspects
+from suite.gate.differences import (
+    describe_accepted,
+    describe_changes,
+    describe_differences,
+    quality_identity,
+    quality_suspects,
+)
 from suite.gate.duet import OldSide, describe_beside
 from suite.gate.estimated import estimated_fields
 from suite.gate.plan import GateItem
@@ -134,7 +140,7 @@ def _survey(
     old, was, now = beside.old, _accepted(baseline, beside.old), fidelity_of(own)
     differences = describe_differences(baseline.identity, quality_identity(result)) if baseline and not old else ()
     then = quality_suspects(old.result, environment) if old else baseline.suspects if baseline else None
-    suspects = () if then is None else describe_differences(then, quality_suspects(result, environment))
+    suspects = () if then is None else describe_changes(then, quality_suspects(result, environment))
     tier = Tier.DUET if old else Tier.STORED if baseline else Tier.NONE
     accepted = describe_beside(old) if old else describe_accepted(baseline) if baseline else ""
     unmeasured: tuple[Verdict, str] | None = None

@@ -11,7 +11,13 @@ from dataclasses import dataclass, replace
 
 from suite.gate.answers import CREDIT_GRAIN, Pair, Pairing, is_same_answer, outcome_of_answer, pair_answers
 from suite.gate.compare_logprob import LOGPROB, describe_coverage, logprob_fields, why_unknown
-from suite.gate.differences import describe_accepted, describe_differences, quality_identity, quality_suspects
+from suite.gate.differences import (
+    describe_accepted,
+    describe_changes,
+    describe_differences,
+    quality_identity,
+    quality_suspects,
+)
 from suite.gate.duet import OldSide, describe_beside, quality_beside
 from suite.gate.plan import GateItem
 from suite.metrics.catalog import SPECS
@@ -126,7 +132,7 @@ def _survey(
         baseline=baseline,
         pairing=replace(pairing, pairs=heard),
         differences=describe_differences(baseline.identity, quality_identity(result)) if baseline else (),
-        suspects=describe_differences(baseline.suspects, suspects) if baseline else (),
+        suspects=describe_changes(baseline.suspects, suspects) if baseline else (),
         old=beside.old,
         mute=tuple(pair for pair in pairing.pairs if pair.case in muted),
         unsteady=tuple(pair.case for pair in pairing.pairs if pair.case in beside.unsteady),

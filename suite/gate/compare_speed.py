@@ -11,6 +11,7 @@ from suite.gate.differences import (
     MACHINE,
     concerning,
     describe_accepted,
+    describe_changes,
     describe_differences,
     speed_identity,
     speed_suspects,
@@ -164,7 +165,7 @@ def _survey(result: VariantResult, baselines: Baselines, environment: Environmen
         baseline=baseline,
         tier=Tier.FOREIGN if foreign else Tier.STORED,
         differences=differences,
-        suspects=describe_differences(baseline.suspects, speed_suspects(result, environment)),
+        suspects=describe_changes(baseline.suspects, speed_suspects(result, environment)),
         **shared,
     )
 

@@ -13,6 +13,9 @@ MACHINE = "machine."
 SCENARIO = "scenario."
 """Prefix of the scenarios among a variant's identity."""
 
+OF_FILES = "sha256 of "
+"""How the names of the hashes of weights begin, among a variant's suspects."""
+
 _ABSENT = "(absent)"
 _SHA256 = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 
@@ -24,6 +27,14 @@ def describe_differences(was: Mapping[str, str], now: Mapping[str, str]) -> tupl
         for name in sorted({*was, *now})
         if was.get(name) != now.get(name)
     )
+
+
+def describe_changes(was: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
+    """The same of two sets of suspects. One that only `now` knows is no change: nobody wrote it down then.
+
+    Hashes of files are: they have been written down from the beginning, so a file without one was not there.
+    """
+    return describe_differences(was, {n: value for n, value in now.items() if n in was or n.startswith(OF_FILES)})
 
 
 def _shorten(value: str) -> str:

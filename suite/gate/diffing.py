@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from suite.errors import MatrixFileError
 from suite.gate.decide import estimate_of
-from suite.gate.differences import describe_differences
+from suite.gate.differences import describe_changes, describe_differences
 from suite.gate.diffing_policy import compare_policies
 from suite.gate.diffing_questions import find_questions
 from suite.gate.diffing_sides import (
@@ -229,7 +229,7 @@ def _entry(one: _Beside, findings: Sequence[Finding], was: _Side, now: _Side) ->
         same=tuple(
             sorted(key for key in old.metrics.keys() & new.metrics.keys() if key not in differing and _is_told(key))
         ),
-        differences=describe_differences(old.identity, new.identity) + describe_differences(old.suspects, new.suspects),
+        differences=describe_differences(old.identity, new.identity) + describe_changes(old.suspects, new.suspects),
         moved_from=machine,
     )
     if isinstance(old, QualityBaseline) and isinstance(new, QualityBaseline):

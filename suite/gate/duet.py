@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from suite.gate.answers import answer_of
-from suite.gate.differences import describe_differences, quality_identity, quality_suspects, speed_suspects
+from suite.gate.differences import describe_changes, quality_identity, quality_suspects, speed_suspects
 from suite.metrics.catalog import SPECS
 from suite.metrics.speed import launch_values
 from suite.records import (
@@ -57,7 +57,7 @@ def values_beside(old: OldSide) -> Mapping[str, BaselineMetric]:
 
 def suspects_beside(new: VariantResult, old: OldSide, environment: Environment) -> tuple[str, ...]:
     """What differs between the two sides: what is to be blamed."""
-    return describe_differences(speed_suspects(old.result, environment), speed_suspects(new, environment))
+    return describe_changes(speed_suspects(old.result, environment), speed_suspects(new, environment))
 
 
 def describe_beside(old: OldSide) -> str:

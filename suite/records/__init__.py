@@ -18,6 +18,7 @@ from suite.records.asked import (
     Tolerance,
     Variant,
 )
+from suite.records.diagnosed import Diagnosis, Health
 from suite.records.diffed import (
     DeclaredMatrix,
     Diff,
@@ -102,6 +103,7 @@ __all__ = [
     "Deadlines",
     "DeclaredMatrix",
     "Departure",
+    "Diagnosis",
     "Diff",
     "DiffEntry",
     "Direction",
@@ -116,6 +118,7 @@ __all__ = [
     "Forced",
     "Gate",
     "Generation",
+    "Health",
     "HistoryEntry",
     "Launch",
     "Loss",

@@ -188,6 +188,9 @@ class Launch:
     witness: Witness | None = None
     yardstick: Yardstick | None = None
     """Median of the readings that were taken right before this variant's samples; None for simulated time."""
+    seen: Mapping[str, str] = field(default_factory=dict)
+    """What the worker saw while it worked: ``alive s`` (since the model was loaded), ``throttle events`` (of its CPUs),
+    ``device throttled s`` (by heat or power), and what the backend tells besides. Readings: in no key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

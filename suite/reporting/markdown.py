@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from suite.records import Finding, Verdict
 from suite.reporting import wording
+from suite.reporting.doctor import doctor_markdown
 from suite.reporting.fidelity import fidelity_markdown
 from suite.reporting.folding import Group
 from suite.reporting.hostile import cut, markdown, markdown_code, one_line, plain
@@ -40,6 +41,7 @@ def _document(report: Report) -> Iterator[str]:
         yield loss_markdown(report.losses, reference=report.reference)
     if report.fidelity:
         yield fidelity_markdown(report.fidelity, report.domains)
+    yield from doctor_markdown(report.doctor)
     yield from _judged(report)
     yield from _answers(report)
 

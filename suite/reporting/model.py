@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from suite.doctor import findings as find_ailments
 from suite.gate.failing import fails, is_accepted
 from suite.metrics.speed import speedup_interval
 from suite.records import (
@@ -26,6 +27,7 @@ from suite.records import (
     Verdict,
 )
 from suite.reporting.cached import tell_cached
+from suite.reporting.doctor import Ailment, fold_items
 from suite.reporting.fidelity import Fidelity, measured_fidelity
 from suite.reporting.folding import Group, fold, is_gate, worst_first
 from suite.reporting.unmeasured import unmeasured
@@ -142,6 +144,8 @@ class Report:
     """What each variant costs against the reference: of the same run, or what the stored trace tells of it."""
     fidelity: tuple[Fidelity, ...]
     """How far each variant is from the reference; empty when none was forced through its trace."""
+    doctor: tuple[Ailment, ...]
+    """What the check list found; none of it fails the run."""
     headline: str
     totals: Totals
 
@@ -177,6 +181,7 @@ def build_report(run: Run) -> Report:
         reference=next((r.variant.name for r in run.variants if r.variant.reference and r.measurements), None),
         losses=run.losses,
         fidelity=measured_fidelity(run),
+        doctor=fold_items(find_ailments(run)),
         headline=_headline(totals, failed, accepted, find_broken(run, rows)),
         totals=totals,
     )

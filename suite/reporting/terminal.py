@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from suite.records import Flip, Gate, Verdict
 from suite.reporting import wording
+from suite.reporting.doctor import doctor_lines
 from suite.reporting.fidelity import fidelity_remarks
 from suite.reporting.folding import Group, Point
 from suite.reporting.hostile import filled, one_line, plain, quoted, wrapped
@@ -45,6 +46,9 @@ def lines(report: Report, *, width: int, color: bool) -> Iterator[str]:
     costs = loss_lines(report.losses, width, reference=report.reference)
     yield from costs
     if costs:
+        yield ""
+    yield from doctor_lines(report.doctor, width)
+    if report.doctor:
         yield ""
     remarks = list(_remarks(report, width))
     yield from remarks

@@ -165,6 +165,8 @@ class Memory:
     kv_cache_bytes: int | None
     kv_cache_tokens: int | None
     """Tokens that the reported KV cache holds or is allocated for."""
+    seen: Mapping[str, str] = field(default_factory=dict)
+    """What the worker saw since the model was loaded: see `suite.records.Launch.seen`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

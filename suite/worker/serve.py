@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from suite import backends, clock
-from suite.backends.base import Backend, Forcing, LoadedModel, Prefilled, Weighing
+from suite.backends.base import Backend, Forcing, LoadedModel, Prefilled, Seeing, Weighing
 from suite.errors import LoadError, QuantdriftError, Unavailable, UsageError
 from suite.worker import memory
 from suite.worker.forcing import examine
@@ -36,6 +36,7 @@ from suite.worker.messages import (
     Weigh,
     Weighed,
 )
+from suite.worker.throttling import ThrottleWatch
 from suite.worker.witness import Observer
 
 
@@ -45,6 +46,7 @@ class Server:
     def __init__(self) -> None:
         self._model: LoadedModel | None = None
         self._peak_device: int | None = None
+        self._throttling: ThrottleWatch | None = None
 
     def answer(self, request: Request) -> Response:
         """Do what is asked. A failure of the library becomes `Failed`; the worker lives on."""
@@ -97,8 +99,10 @@ class Server:
         weights = Path(request.weights) if request.weights else None
         model = backend.load(weights, options, request.prompt_format)
         self._model = model
+        ready = clock.monotonic()
+        self._throttling = ThrottleWatch()
         return Loaded(
-            load_s=clock.monotonic() - imported,
+            load_s=ready - imported,
             import_s=imported - begin,
             context_tokens=model.context_tokens,
             threads=model.threads,
@@ -146,12 +150,14 @@ class Server:
     def _measure(self) -> Memory:
         self._watch_device()
         cache = self._loaded.kv_cache_bytes()
+        seen = self._throttling.read() if self._throttling else {}
         return Memory(
             peak_rss_bytes=memory.peak_rss_bytes(),
             uss_bytes=memory.uss_bytes(),
             peak_device_bytes=self._peak_device,
             kv_cache_bytes=cache[0] if cache else None,
             kv_cache_tokens=cache[1] if cache else None,
+            seen={**seen, **(self._loaded.seen if isinstance(self._loaded, Seeing) else {})},
         )
 
     def _watch_device(self) -> None:

@@ -334,7 +334,7 @@ def hostile() -> Diff:
     again = answers(
         cases={**cases, **flipped},
         provenance=replace(NOW, reason=HOSTILE, run=HOSTILE),
-        suspects={**SUSPECTS, HOSTILE: "x", "llama-cpp-python": HOSTILE},
+        suspects={**SUSPECTS, f"sha256 of {HOSTILE}": "x", "llama-cpp-python": HOSTILE},
     )
     return diff_snapshots(replace(then(), label=HOSTILE), now(again, label=HOSTILE))
 

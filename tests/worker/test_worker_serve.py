@@ -95,6 +95,13 @@ def test_memory_of_the_kv_cache_is_told_with_its_tokens() -> None:
     assert (answer.kv_cache_bytes, answer.kv_cache_tokens) == (1500, 15)
 
 
+def test_what_shows_only_in_work_is_told_beside_what_the_worker_saw() -> None:
+    answer = serve(seen={"inference mode": "no"}).answer(Measure())
+    assert isinstance(answer, Memory)
+    assert answer.seen["inference mode"] == "no"
+    assert float(answer.seen["alive s"]) >= 0
+
+
 def test_every_launch_has_its_own_luck_and_the_same_again(monkeypatch: pytest.MonkeyPatch) -> None:
     def total(launch: int) -> float:
         monkeypatch.setenv("QUANTDRIFT_LAUNCH", str(launch))

@@ -17,6 +17,7 @@ from suite.reporting.hostile import one_line, plain
 from suite.reporting.model import Report, build_report
 from suite.reporting.page.answers import compare_answers
 from suite.reporting.page.bars import draw_domains, draw_memory
+from suite.reporting.page.doctor import doctor_sheet
 from suite.reporting.page.facts import gather_facts
 from suite.reporting.page.forest import draw_drifts
 from suite.reporting.page.plane import Quantity, find_spots
@@ -63,6 +64,7 @@ def render_page(run: Run, history: Sequence[HistoryEntry] = ()) -> str:
             costs=costs_sheet(report),
             open_costs=open_costs(report),
             drifts=draw_drifts(report.findings),
+            doctor=doctor_sheet(report),
             variants=variants_sheet(report),
             compared=compared,
             compared_left_out=left_out,

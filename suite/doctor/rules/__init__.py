@@ -1,0 +1,61 @@
+"""The check list: one file a rule. Whoever adds one names it here."""
+
+from __future__ import annotations
+
+from suite.doctor.rule import Rule
+from suite.doctor.rules import (
+    attention,
+    cache_switches,
+    context,
+    dtypes,
+    first_request,
+    four_bit,
+    gpu_support,
+    isa,
+    kv_cache,
+    kv_size,
+    kv_types,
+    labels,
+    memory,
+    memory_together,
+    modes,
+    neighbours,
+    offload,
+    padding,
+    prefix_cache,
+    prompt_parity,
+    slower,
+    thread_variables,
+    threads,
+    throttling,
+    yardstick,
+)
+
+RULES: tuple[Rule, ...] = (
+    modes.RULE,
+    kv_cache.RULE,
+    cache_switches.RULE,
+    attention.RULE,
+    dtypes.RULE,
+    kv_types.RULE,
+    kv_size.RULE,
+    offload.RULE,
+    gpu_support.RULE,
+    threads.RULE,
+    thread_variables.RULE,
+    isa.RULE,
+    memory.RULE,
+    memory_together.RULE,
+    context.RULE,
+    padding.RULE,
+    throttling.RULE,
+    neighbours.RULE,
+    yardstick.RULE,
+    prompt_parity.RULE,
+    prefix_cache.RULE,
+    slower.RULE,
+    four_bit.RULE,
+    first_request.RULE,
+    labels.RULE,
+)
+"""In the order in which they are told: is it set up right, has it room, was the machine ours, what came of it."""
