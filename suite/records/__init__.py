@@ -57,6 +57,7 @@ from suite.records.judged import (
     Run,
     VariantResult,
 )
+from suite.records.limits import AttentionLayers, Demand, Limits, Streamed
 from suite.records.stored import (
     BaselineCase,
     BaselineMetric,
@@ -92,6 +93,7 @@ __all__ = [
     "Artifact",
     "ArtifactFile",
     "Aspect",
+    "AttentionLayers",
     "BaselineCase",
     "BaselineMetric",
     "Baselines",
@@ -101,6 +103,7 @@ __all__ = [
     "Comparison",
     "Deadlines",
     "DeclaredMatrix",
+    "Demand",
     "Departure",
     "Diff",
     "DiffEntry",
@@ -118,6 +121,7 @@ __all__ = [
     "Generation",
     "HistoryEntry",
     "Launch",
+    "Limits",
     "Loss",
     "Matrix",
     "Measurement",
@@ -141,6 +145,7 @@ __all__ = [
     "SnapshotKind",
     "SpeedBaseline",
     "SpeedSample",
+    "Streamed",
     "Tier",
     "Tolerance",
     "ToleranceChange",

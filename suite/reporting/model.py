@@ -28,6 +28,7 @@ from suite.records import (
 from suite.reporting.cached import tell_cached
 from suite.reporting.fidelity import Fidelity, measured_fidelity
 from suite.reporting.folding import Group, fold, is_gate, worst_first
+from suite.reporting.limits import LimitReport, measured_limits
 from suite.reporting.unmeasured import unmeasured
 from suite.reporting.wording import counted, listed
 
@@ -142,6 +143,8 @@ class Report:
     """What each variant costs against the reference: of the same run, or what the stored trace tells of it."""
     fidelity: tuple[Fidelity, ...]
     """How far each variant is from the reference; empty when none was forced through its trace."""
+    limits: LimitReport
+    """How close each variant comes to what its device gave."""
     headline: str
     totals: Totals
 
@@ -177,6 +180,7 @@ def build_report(run: Run) -> Report:
         reference=next((r.variant.name for r in run.variants if r.variant.reference and r.measurements), None),
         losses=run.losses,
         fidelity=measured_fidelity(run),
+        limits=measured_limits(run),
         headline=_headline(totals, failed, accepted, find_broken(run, rows)),
         totals=totals,
     )
