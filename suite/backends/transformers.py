@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from suite.backends.base import DeviceRates, Message, Prefilled, check_room, cut_answer, frozen_strftime
-from suite.backends.cuda import probe_cuda
+from suite.backends.torch_rates import measure_device
 from suite.clock import monotonic
 from suite.errors import LoadError, Unavailable
 
@@ -205,7 +205,7 @@ class TransformersModel:
         """See `Probing.probe`."""
         self._peak = max(self._peak, int(self._torch.cuda.max_memory_allocated()))
         try:
-            return probe_cuda(self._torch, self._model.device, self._model.dtype, size_bytes)
+            return measure_device(self._torch, self._model.device, self._model.dtype, size_bytes)
         finally:
             self._torch.cuda.empty_cache()
             self._torch.cuda.reset_peak_memory_stats()

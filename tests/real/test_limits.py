@@ -67,3 +67,13 @@ def test_a_speed_pass_asks_the_cpus_and_no_share_is_beyond_all_of_it(preparer: P
     found = {m.metric: m for m in measure("q8_0", [], samples, launches, demands[0])}
     assert 0 < (found["mbu"].value or 0) < 1.1  # beside neighbours the readings may lose more than the samples did
     assert (found["mfu"].value or 0) > 0
+
+
+def test_what_is_asked_of_a_cuda_device_gives_plausible_rates_on_any() -> None:
+    torch = pytest.importorskip("torch")
+    from suite.backends.torch_rates import measure_device
+
+    found = measure_device(torch, torch.device("cpu"), torch.bfloat16, 8 << 20, side=256)
+    assert (found.device, found.threads, found.size_bytes, found.flop_type) == ("cpu", 0, 8 << 20, "bfloat16")
+    assert 1e8 < found.read_bytes_s < 1e13
+    assert 1e8 < found.flop_s < 1e15

@@ -1,4 +1,4 @@
-"""What a CUDA device gives, measured with torch: a streaming read, and products of matrices."""
+"""What a device gives, measured with torch: a streaming read, and products of matrices."""
 
 from __future__ import annotations
 
@@ -15,32 +15,37 @@ PASSES = 8
 REPETITIONS = 3
 
 
-def probe_cuda(torch: Any, device: Any, dtype: Any, size_bytes: int) -> DeviceRates:
-    """One reading, the best of a few repetitions each, warmed up; what it allocates is free again afterwards.
+def measure_device(torch: Any, device: Any, dtype: Any, size_bytes: int, *, side: int = SIDE) -> DeviceRates:
+    """One reading, the best of a few repetitions each, warmed up.
 
-    The read is a sum of 32-bit numbers, which takes far longer to fetch them than to add them.
+    The read is a sum of 32-bit numbers, which takes far longer to fetch them than to add them. Nothing is held afterwards,
+    but the allocator keeps its pages until it is told to empty its cache.
     """
+
+    def synchronize() -> None:
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
 
     def seconds(work: Callable[[], object], times: int) -> float:
         best = float("inf")
         for _ in range(REPETITIONS):
-            torch.cuda.synchronize(device)
+            synchronize()
             start = monotonic()
             for _ in range(times):
                 work()
-            torch.cuda.synchronize(device)
+            synchronize()
             best = min(best, monotonic() - start)
         return max(best, 1e-9)
 
     with torch.inference_mode():
-        left = torch.ones((SIDE, SIDE), device=device, dtype=dtype)
-        target = torch.empty_like(left)
-        torch.mm(left, left, out=target)
-        flop_s = 2 * SIDE**3 * PRODUCTS / seconds(lambda: torch.mm(left, left, out=target), PRODUCTS)
+        factor = torch.ones((side, side), device=device, dtype=dtype)
+        target = torch.empty_like(factor)
+        torch.mm(factor, factor, out=target)
+        flop_s = 2 * side**3 * PRODUCTS / seconds(lambda: torch.mm(factor, factor, out=target), PRODUCTS)
         buffer = torch.ones(max(size_bytes // 4, 1), device=device, dtype=torch.float32)
         buffer.sum()
-        read_bytes_s = buffer.nbytes * PASSES / seconds(buffer.sum, PASSES)
         held = int(buffer.nbytes)
+        read_bytes_s = held * PASSES / seconds(buffer.sum, PASSES)
     return DeviceRates(
         device=str(device),
         threads=0,
