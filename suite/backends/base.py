@@ -180,6 +180,38 @@ class Seeing(Protocol):
     """In no key, and no suspect. ``inference mode``: ``yes`` where the last logits were made under it, else ``no``."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceRates:
+    """One reading of what a device gives."""
+
+    device: str
+    threads: int
+    """CPU threads; 0 where that is not what decides."""
+    size_bytes: int
+    """Of the buffer that was read."""
+    read_bytes_s: float
+    flop_s: float
+    """Operations a second of a product of matrices; a multiplication and an addition are two."""
+    flop_type: str
+    """The type of those matrices."""
+
+
+@runtime_checkable
+class Probing(Protocol):
+    """What a `LoadedModel` may be able to do besides: say what the accelerator gives that it lies on.
+
+    Of a model on the CPU nobody asks that: the CPUs are probed by a process of their own. A model on an accelerator without
+    this member has no roofline.
+    """
+
+    def probe(self, size_bytes: int) -> DeviceRates:
+        """Read a buffer of that size, and multiply matrices of the type that the model computes in, synchronized.
+
+        What it allocates must be free again afterwards, and must not count in `LoadedModel.device_bytes`.
+        """
+        ...
+
+
 MOST_ROWS = 64
 """Positions whose logits `Forcing.force` lets a library hold at once: memory is bounded by it, whatever the context."""
 

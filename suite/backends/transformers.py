@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from suite.backends.base import Message, Prefilled, check_room, cut_answer, frozen_strftime
+from suite.backends.base import DeviceRates, Message, Prefilled, check_room, cut_answer, frozen_strftime
+from suite.backends.torch_rates import measure_device
 from suite.clock import monotonic
 from suite.errors import LoadError, Unavailable
 
@@ -51,6 +52,8 @@ class TransformersModel:
         self.context_tokens = int(getattr(model.config, "max_position_embeddings", 2**31 - 1))
         self.keep_logprobs = False
         self.logprobs: list[float] = []
+        self._peak = 0
+        """Peak of the device's memory before it was last probed."""
         self.facts = self._read_facts()
         self.seen: dict[str, str] = {}
 
@@ -200,8 +203,19 @@ class TransformersModel:
         return sum(tensor.nbytes for tensor in tensors), int(self._cache.get_seq_length())
 
     def device_bytes(self) -> int | None:
-        """Peak of torch's CUDA allocator; None on the CPU."""
-        return int(self._torch.cuda.max_memory_allocated()) if self._model.device.type == "cuda" else None
+        """Peak of torch's CUDA allocator, without what probing took; None on the CPU."""
+        if self._model.device.type != "cuda":
+            return None
+        return max(self._peak, int(self._torch.cuda.max_memory_allocated()))
+
+    def probe(self, size_bytes: int) -> DeviceRates:
+        """See `Probing.probe`."""
+        self._peak = max(self._peak, int(self._torch.cuda.max_memory_allocated()))
+        try:
+            return measure_device(self._torch, self._model.device, self._model.dtype, size_bytes)
+        finally:
+            self._torch.cuda.empty_cache()
+            self._torch.cuda.reset_peak_memory_stats()
 
     def close(self) -> None:
         """Drop the references; the end of the process frees the memory."""

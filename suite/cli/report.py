@@ -89,6 +89,13 @@ def _terminal(run: Run, arguments: argparse.Namespace) -> str:
     return "\n".join([*lines(build_report(run), width=width, color=color), ""])
 
 
+def _limits(run: Run, arguments: argparse.Namespace) -> str:
+    from suite.reporting.limits import limits_lines, measured_limits
+
+    width = arguments.width or shutil.get_terminal_size().columns
+    return "\n".join([*limits_lines(measured_limits(run), width), ""])
+
+
 def _markdown(run: Run, _: argparse.Namespace) -> str:
     from suite.reporting.markdown import render
     from suite.reporting.model import build_report
@@ -140,6 +147,7 @@ def _csv(run: Run, _: argparse.Namespace) -> str:
 
 FORMATS: Mapping[str, Callable[[Run, argparse.Namespace], str]] = {
     "terminal": _terminal,
+    "limits": _limits,
     "markdown": _markdown,
     "json": _json,
     "html": _html,

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from suite import backends
+from suite.engine.demand import demand_of, kv_types
 from suite.engine.distributions import Rows, unpack
 from suite.engine.environment import default_threads
 from suite.engine.preparing import Prepared, Preparer
 from suite.engine.progress import Progress
 from suite.errors import VariantError
-from suite.records import Case, Deadlines, Generation, Variant, Witness
+from suite.records import Case, Deadlines, Demand, Generation, Variant, Witness
 from suite.worker.messages import Encode, Force, Generate, Generated, Load, Loaded, Measure, Memory, Render, Weigh
 from suite.worker.process import Worker
 
@@ -94,11 +95,11 @@ class LiveVariant:
 
     def kv_cache_bytes(self, tokens: int) -> int | None:
         """The computed size of a KV cache for `tokens` tokens, of the types that the options or the weights' type give."""
-        options = self.variant.options
-        usual = self.loaded.facts.get("dtype", "f16")
-        return self.prepared.kv_cache_bytes(
-            tokens, str(options.get("type_k", usual)), str(options.get("type_v", usual))
-        )
+        return self.prepared.kv_cache_bytes(tokens, *kv_types(self.variant.options, self.loaded.facts))
+
+    def demand(self) -> Demand | None:
+        """What a token demands of it; None where the headers of its weights do not tell."""
+        return demand_of(self.prepared.anatomy, self.variant.options, self.loaded.facts)
 
     def memory(self) -> Memory:
         """Memory of the worker now."""

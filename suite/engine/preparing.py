@@ -11,10 +11,12 @@ from suite import backends
 from suite.backends.base import Backend
 from suite.engine.progress import Progress
 from suite.errors import MatrixFileError, VariantError
+from suite.models.anatomy import Anatomy, read_anatomy
+from suite.models.attention import kv_shape
 from suite.models.cache import Cache
 from suite.models.hashes import HashCache
 from suite.models.inspect import inspect_files
-from suite.models.kv import kv_cache_bytes, kv_shape
+from suite.models.kv import kv_cache_bytes
 from suite.models.sources import Located, locate, parse_source
 from suite.models.tokenizer import tokenizer_facts
 from suite.records import Artifact, Deadlines, Variant
@@ -35,6 +37,8 @@ class Prepared:
     tokenizer: Mapping[str, str] = field(default_factory=dict)
     """Hashes of template and tokenizer."""
     paths: tuple[Path, ...] = ()
+    anatomy: Anatomy | None = None
+    """Which of the weights a token reads; None where the headers do not tell."""
 
     def kv_cache_bytes(self, tokens: int, type_k: str, type_v: str) -> int | None:
         """Computed bytes of the KV cache of `tokens` tokens; None when the files do not tell the shape."""
@@ -114,7 +118,13 @@ class Preparer:
             files, label=label, revision=located.revision, derived_from=derived_from, known_hashes=self._hashes
         )
         weights = files[0] if files[0].suffix.lower() == ".gguf" else files[0].parent
-        return Prepared(weights=weights, artifact=artifact, tokenizer=tokenizer_facts(files), paths=files)
+        return Prepared(
+            weights=weights,
+            artifact=artifact,
+            tokenizer=tokenizer_facts(files),
+            paths=files,
+            anatomy=read_anatomy(files),
+        )
 
     def _make(self, variant: Variant, backend: Backend, recipe: str, source: Path) -> Path:
         def run(destination: Path) -> None:

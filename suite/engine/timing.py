@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from suite.engine.environment import usable_cpus
 from suite.engine.launching import Launcher, LiveVariant
+from suite.engine.limiting import LimitProbe
 from suite.engine.lineup import in_turn, pair_up
 from suite.engine.passage import PASSAGE, scenario_prompt
 from suite.engine.pinning import choose_cpus, threads_of
@@ -59,6 +60,7 @@ class SpeedPass:
         self._failed: set[str] = set()
         self._passage: tuple[str, tuple[int, ...]] | None = None
         self._kernel = YardstickKernel()
+        self._limits = LimitProbe(())
         self._in_vain = 0
         """Samples in a row that could not be had clean."""
 
@@ -91,6 +93,9 @@ class SpeedPass:
         rounds = self._matrix.protocol.rounds
         self._in_vain = 0
         with ExitStack() as stack:
+            self._limits = stack.enter_context(
+                LimitProbe(self._launcher.cpus, self._matrix.protocol.peak_flop_s or None)
+            )
             lives = [live for v in group if (live := self._open(stack, v, index)) is not None]
             for live in sorted(
                 lives, key=lambda live: live.variant.old_of is not None
@@ -153,6 +158,7 @@ class SpeedPass:
                     continue
                 if scenario is self._matrix.scenarios[0] and not live.loaded.simulated:
                     readings[live.variant.name].append(self._read_yardstick())
+                self._limits.read(live, scenario, turn)
                 self._take_clean(live, scenario, index, turn)
 
     def _read_yardstick(self) -> Yardstick:
@@ -225,6 +231,8 @@ class SpeedPass:
                     witness=cold[2],
                     yardstick=yardstick,
                     seen=memory.seen,
+                    limits=self._limits.summarize(live.variant.name),
+                    kv_cache_tokens=tokens,
                 )
             )
 

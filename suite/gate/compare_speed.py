@@ -49,8 +49,8 @@ from suite.stats.intervals import (
 )
 from suite.store.baselines import as_stored
 
-NOT_COMPARED = frozenset({"speedup"})
-"""Never gated on drift: a regression that hits reference and variant alike would cancel out."""
+NOT_COMPARED = frozenset({"speedup", "mbu", "mfu"})
+"""Never gated on drift: a regression that hits reference and variant alike, or the device too, would cancel out."""
 
 
 USUAL_SESSIONS = 3.0

@@ -66,6 +66,7 @@ class ProtocolTable:
     max_steal: Share = _PROTOCOL.max_steal
     pin: StrictBool = _PROTOCOL.pin
     resident: Literal["auto", "all", "one"] = _PROTOCOL.resident
+    peak_flop_s: Amount = _PROTOCOL.peak_flop_s
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -65,6 +65,24 @@ _SPEED = (
         "decode_tok_s of a launch / decode_tok_s of the reference's launch of the same index",
         "value: geometric mean over launches",
     ),
+    _spec(
+        "mbu",
+        "share",
+        "higher",
+        Aspect.SPEED,
+        "bytes read per token (weights, and keys and values looked back on) x decode_tok_s of a launch / bandwidth read by as "
+        "many threads between its samples, over a buffer of that size",
+        "value: geometric mean over launches",
+    ),
+    _spec(
+        "mfu",
+        "share",
+        "higher",
+        Aspect.SPEED,
+        "(2 x weights x prompt tokens, the output matrix once, + attention) / prompt tokens x prefill_tok_s of a launch / rate "
+        "of a product of float32 matrices by as many threads between its samples, or the declared one",
+        "value: geometric mean over launches",
+    ),
 )
 
 _MAXIMUM = "value: maximum over launches"

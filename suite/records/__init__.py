@@ -58,6 +58,7 @@ from suite.records.judged import (
     Run,
     VariantResult,
 )
+from suite.records.limits import AttentionLayers, Demand, Limits, Streamed
 from suite.records.stored import (
     BaselineCase,
     BaselineMetric,
@@ -93,6 +94,7 @@ __all__ = [
     "Artifact",
     "ArtifactFile",
     "Aspect",
+    "AttentionLayers",
     "BaselineCase",
     "BaselineMetric",
     "Baselines",
@@ -102,6 +104,7 @@ __all__ = [
     "Comparison",
     "Deadlines",
     "DeclaredMatrix",
+    "Demand",
     "Departure",
     "Diagnosis",
     "Diff",
@@ -121,6 +124,7 @@ __all__ = [
     "Health",
     "HistoryEntry",
     "Launch",
+    "Limits",
     "Loss",
     "Matrix",
     "Measurement",
@@ -144,6 +148,7 @@ __all__ = [
     "SnapshotKind",
     "SpeedBaseline",
     "SpeedSample",
+    "Streamed",
     "Tier",
     "Tolerance",
     "ToleranceChange",

@@ -101,6 +101,8 @@ class Protocol:
     """Keep every variant on the same CPUs: two processes on different cores differ by up to 10 %."""
     resident: Literal["auto", "all", "one"] = "auto"
     """Which variants are in memory at once: as many as fit, all, or one at a time (no interleaving)."""
+    peak_flop_s: float = 0.0
+    """Operations a second that the device can do in the variants' types, where it is known; 0 measures a rate in float32."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
+from suite.records.limits import Demand, Limits
 from suite.records.words import Aspect, Direction, SampleStatus, TrialStatus, Verdict
 
 
@@ -39,6 +40,8 @@ class Artifact:
     derived_from: str | None = None
     """How it was made, when it was made here."""
     inspection_error: str | None = None
+    demand: Demand | None = None
+    """What a token demands; None where the headers do not tell, and in runs before it was computed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +194,10 @@ class Launch:
     seen: Mapping[str, str] = field(default_factory=dict)
     """What the worker saw while it worked: ``alive s`` (since the model was loaded), ``throttle events`` (of its CPUs),
     ``device throttled s`` (by heat or power), and what the backend tells besides. Readings: in no key."""
+    limits: Limits | None = None
+    """What the device gave meanwhile; None for simulated time, without a `Demand`, and in runs before it was measured."""
+    kv_cache_tokens: int | None = None
+    """Tokens that `kv_cache_bytes` and `kv_cache_reported_bytes` are of; None in runs before it was kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

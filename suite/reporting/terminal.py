@@ -11,6 +11,7 @@ from suite.reporting.fidelity import fidelity_remarks
 from suite.reporting.folding import Group, Point
 from suite.reporting.hostile import filled, one_line, plain, quoted, wrapped
 from suite.reporting.layout import layout
+from suite.reporting.limits import limits_remarks
 from suite.reporting.losses import loss_lines
 from suite.reporting.model import DomainScore, Report, Row
 from suite.reporting.table import padded
@@ -154,6 +155,7 @@ def _sentences(report: Report) -> Iterator[str]:
     if report.scenario and any(row.decode_tok_s is not None for row in report.rows):
         yield f"speeds are those of scenario {one_line(report.scenario)}"
     yield from (one_line(remark) for remark in fidelity_remarks(report.fidelity))
+    yield from (one_line(remark) for remark in limits_remarks(report.limits, report.scenario))
     for row in report.rows:
         if row.mismatch:
             yield f"label of {one_line(row.variant)}: {one_line(row.mismatch)}"

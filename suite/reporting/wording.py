@@ -12,6 +12,7 @@ ABSENT = "–"
 _UNITS = (("_tok_s", "tok/s"), ("_bytes", ""), ("_s", ""))
 _ACRONYMS = {
     "ttft": "TTFT", "itl": "ITL", "tpot": "TPOT", "rss": "RSS", "uss": "USS", "kv": "KV", "kld": "KLD", "ppl": "PPL",
+    "mbu": "MBU", "mfu": "MFU",
 }  # fmt: skip
 _NAMES = {
     "peak_device_bytes": "peak device memory",

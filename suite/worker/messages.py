@@ -170,6 +170,28 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """What does the device give? Of the accelerator that the model lies on, or without a model of the CPUs of the worker.
+    Answered by `Probed`.
+    """
+
+    size_bytes: int
+    threads: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probed:
+    """One reading; see `DeviceRates`."""
+
+    device: str
+    threads: int
+    size_bytes: int
+    read_bytes_s: float
+    flop_s: float
+    flop_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Make:
     """Make weights. Answered by `Made`."""
 
@@ -192,8 +214,8 @@ class Failed:
     message: str
 
 
-Request = Load | Render | Encode | Generate | Weigh | Force | Measure | Make
-Response = Loaded | Rendered | Encoded | Generated | Weighed | Examined | Memory | Made | Failed
+Request = Load | Render | Encode | Generate | Weigh | Force | Measure | Probe | Make
+Response = Loaded | Rendered | Encoded | Generated | Weighed | Examined | Memory | Probed | Made | Failed
 
 _TYPES: Mapping[str, type[Any]] = {
     cls.__name__: cls
@@ -212,6 +234,8 @@ _TYPES: Mapping[str, type[Any]] = {
         Examined,
         Measure,
         Memory,
+        Probe,
+        Probed,
         Make,
         Made,
         Failed,

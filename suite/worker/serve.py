@@ -7,11 +7,12 @@ import platform
 import site
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from suite import backends, clock
-from suite.backends.base import Backend, Forcing, LoadedModel, Prefilled, Seeing, Weighing
+from suite.backends.base import Backend, Forcing, LoadedModel, Prefilled, Probing, Seeing, Weighing
 from suite.errors import LoadError, QuantdriftError, Unavailable, UsageError
 from suite.worker import memory
 from suite.worker.forcing import examine
@@ -29,6 +30,8 @@ from suite.worker.messages import (
     Make,
     Measure,
     Memory,
+    Probe,
+    Probed,
     Render,
     Rendered,
     Request,
@@ -36,6 +39,7 @@ from suite.worker.messages import (
     Weigh,
     Weighed,
 )
+from suite.worker.probing import CpuProbe
 from suite.worker.throttling import ThrottleWatch
 from suite.worker.witness import Observer
 
@@ -47,6 +51,7 @@ class Server:
         self._model: LoadedModel | None = None
         self._peak_device: int | None = None
         self._throttling: ThrottleWatch | None = None
+        self._cpus: CpuProbe | None = None
 
     def answer(self, request: Request) -> Response:
         """Do what is asked. A failure of the library becomes `Failed`; the worker lives on."""
@@ -78,6 +83,8 @@ class Server:
                 response = self._force(request)
             case Measure():
                 response = self._measure()
+            case Probe():
+                response = self._probe(request)
             case Make():
                 backends.resolve(request.backend).make(request.recipe, Path(request.source), Path(request.destination))
                 response = Made()
@@ -159,6 +166,17 @@ class Server:
             kv_cache_tokens=cache[1] if cache else None,
             seen={**seen, **(self._loaded.seen if isinstance(self._loaded, Seeing) else {})},
         )
+
+    def _probe(self, request: Probe) -> Probed:
+        if isinstance(self._model, Probing):
+            return Probed(**asdict(self._model.probe(request.size_bytes)))
+        if self._model is not None:
+            raise Unavailable("its backend gives no way of measuring the device that it runs on")
+        if self._cpus is None or self._cpus.threads != request.threads:
+            if self._cpus is not None:
+                self._cpus.close()
+            self._cpus = CpuProbe(request.threads)
+        return Probed(**asdict(self._cpus.read(request.size_bytes)))
 
     def _watch_device(self) -> None:
         seen = [value for value in (memory.device_bytes(), self._loaded.device_bytes(), self._peak_device) if value]

@@ -143,7 +143,7 @@ def test_every_gated_metric_has_a_tolerance_that_can_fail() -> None:
     }  # fmt: skip
     assert DEFAULT_POLICY["ttft_s"].gate is Gate.WARN
     assert set(SPECS) - {key.partition("/")[0] for key in DEFAULT_POLICY} == {
-        "speedup", "looping", *YARDSTICKS,
+        "speedup", "mbu", "mfu", "looping", *YARDSTICKS,
         "median_kld", "p99_kld", "same_top_1", "delta_p", "rms_delta_p", "ppl_ratio",
     }  # fmt: skip
 

@@ -11,13 +11,13 @@ from typing import Any, cast
 from suite.engine.launching import Launcher, LiveVariant, options_in_force
 from suite.engine.preparing import Prepared, Preparer
 from suite.engine.progress import silent
-from suite.errors import LoadError, UsageError, VariantError, WorkerDied
+from suite.errors import LoadError, Unavailable, UsageError, VariantError, WorkerDied
 from suite.records import Case, Deadlines, Matrix, Protocol, Scenario, ScorerSpec, Variant
 from suite.worker.messages import Failed, Generate, Load, Request
 from suite.worker.process import Worker
 from suite.worker.serve import Server
 
-KINDS = {"load": LoadError, "usage": UsageError, "failure": VariantError}
+KINDS = {"load": LoadError, "unavailable": Unavailable, "usage": UsageError, "failure": VariantError}
 
 
 class InProcessWorker:

@@ -20,6 +20,7 @@ from suite.reporting.page.bars import draw_domains, draw_memory
 from suite.reporting.page.doctor import doctor_sheet
 from suite.reporting.page.facts import gather_facts
 from suite.reporting.page.forest import draw_drifts
+from suite.reporting.page.limits import limits_sheet
 from suite.reporting.page.plane import Quantity, find_spots
 from suite.reporting.page.plane_plot import draw_plane
 from suite.reporting.page.sheet import Picture
@@ -72,6 +73,7 @@ def render_page(run: Run, history: Sequence[HistoryEntry] = ()) -> str:
             scenarios=draw_scenarios(run),
             gaps=draw_gaps(run),
             memory=draw_memory(run),
+            limits=limits_sheet(report.limits),
             trend=draw_trend(run, trend) if trend else None,
             shifts=describe_shifts(trend) if trend else (),
             asked_history=bool(history),
