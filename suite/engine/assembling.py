@@ -281,7 +281,7 @@ def identity_of(variant: Variant, matrix: Matrix) -> dict[str, str]:
     for name, value in sorted(variant.options.items()):
         identity[f"option.{name}"] = json.dumps(value, sort_keys=True)
     for scenario in matrix.scenarios:
-        identity[f"scenario.{scenario.name}"] = f"{scenario.prompt_tokens} → {scenario.new_tokens} tokens"
+        identity[f"scenario.{scenario.name}"] = scenario.described
     return identity
 
 
@@ -309,7 +309,8 @@ def result_of(
     known_cases = {case.id for case in cases}
     trials = ledger.trials_of(variant.name)
     own = [trial for trial in trials if trial.case in known_cases]
-    measurements = measure(variant.name, trials, keep_finished(ledger.samples, ledger.launches), ledger.launches)
+    timed = keep_finished(ledger.samples, ledger.launches)
+    measurements = measure(variant.name, trials, timed, ledger.launches, matrix.scenarios)
     resolved = ledger.artifacts.get(variant.name)
     artifact = resolved.artifact if resolved else None
     return VariantResult(

@@ -9,17 +9,21 @@ from suite.metrics.catalog import SPECS
 from suite.metrics.memory import measure_memory
 from suite.metrics.quality import measure_quality
 from suite.metrics.speed import measure_launches, measure_samples, speedup, speedup_interval
-from suite.records import Launch, Measurement, SpeedSample, Trial, VariantResult
+from suite.records import Launch, Measurement, Scenario, SpeedSample, Trial, VariantResult
 
 __all__ = ["SPECS", "add_speedups", "measure", "speedup", "speedup_interval"]
 
 
 def measure(
-    variant: str, trials: Sequence[Trial], samples: Sequence[SpeedSample], launches: Sequence[Launch]
+    variant: str,
+    trials: Sequence[Trial],
+    samples: Sequence[SpeedSample],
+    launches: Sequence[Launch],
+    scenarios: Sequence[Scenario] = (),
 ) -> tuple[Measurement, ...]:
     """Everything measured of `variant`, grouped by metric, without `speedup`; other variants are left out."""
     return (
-        *measure_samples([sample for sample in samples if sample.variant == variant]),
+        *measure_samples([sample for sample in samples if sample.variant == variant], scenarios),
         *measure_launches([launch for launch in launches if launch.variant == variant]),
         *measure_memory([launch for launch in launches if launch.variant == variant]),
         *measure_quality([trial for trial in trials if trial.variant == variant]),
