@@ -212,6 +212,41 @@ class Probing(Protocol):
         ...
 
 
+@runtime_checkable
+class Continuing(Protocol):
+    """What a `LoadedModel` may be able to do besides: go on from a state that it holds, instead of from nothing.
+
+    A model without this member is "not measured" where a scenario keeps its state.
+    """
+
+    def resume(self, prompt: Sequence[int], kept: int, max_new_tokens: int) -> Iterator[Prefilled | int]:
+        """As `LoadedModel.stream`, but the first `kept` tokens of `prompt` are not evaluated again.
+
+        They are those that the state of the last `stream` or `resume` begins with; what lies behind them is rolled back.
+        `Prefilled` counts what was evaluated now. Raises ValueError when the state does not begin with them, when they are
+        all of the prompt or do not fit the context; Unavailable, with the reason, when such a state cannot be rolled back.
+        """
+        ...
+
+
+@runtime_checkable
+class Batching(Protocol):
+    """What a `LoadedModel` may be able to do besides: decode several sequences together, one token of each a step.
+
+    A model without this member is "not measured" where a scenario has a batch.
+    """
+
+    def stream_batch(
+        self, prompts: Sequence[Sequence[int]], max_new_tokens: int
+    ) -> Iterator[Prefilled | tuple[int, ...]]:
+        """Evaluate all `prompts`, as long as one another, from empty states, and yield `Prefilled` with the tokens of all
+        together, then up to `max_new_tokens` tuples of one greedy token for each sequence.
+
+        Raises ValueError as `LoadedModel.stream` does; Unavailable, with the reason, when there is no room for so many.
+        """
+        ...
+
+
 MOST_ROWS = 64
 """Positions whose logits `Forcing.force` lets a library hold at once: memory is bounded by it, whatever the context."""
 
@@ -260,3 +295,11 @@ def check_room(prompt_tokens: int, max_new_tokens: int, context_tokens: int) -> 
             f"{prompt_tokens} prompt tokens + {max_new_tokens} new tokens do not fit a context of {context_tokens}; "
             "raise n_ctx or shorten the case"
         )
+
+
+def check_kept(prompt: Sequence[int], kept: int, held: Sequence[int]) -> None:
+    """Raise ValueError when the `held` tokens of a state do not begin with the first `kept` of `prompt`, or nothing is left."""
+    if not 0 <= kept < len(prompt):
+        raise ValueError(f"{kept} kept tokens leave nothing of {len(prompt)} prompt tokens to evaluate")
+    if list(held[:kept]) != list(prompt[:kept]):
+        raise ValueError(f"the state, of {len(held)} tokens, does not begin with the {kept} tokens that are to be kept")

@@ -282,7 +282,7 @@ def identity_of(variant: Variant, matrix: Matrix) -> dict[str, str]:
     for name, value in sorted(variant.options.items()):
         identity[f"option.{name}"] = json.dumps(value, sort_keys=True)
     for scenario in matrix.scenarios:
-        identity[f"scenario.{scenario.name}"] = f"{scenario.prompt_tokens} → {scenario.new_tokens} tokens"
+        identity[f"scenario.{scenario.name}"] = scenario.described
     return identity
 
 
@@ -314,7 +314,7 @@ def result_of(
     artifact = resolved.artifact if resolved else None
     samples = keep_finished(ledger.samples, ledger.launches)
     demand = artifact.demand if artifact else None
-    measurements = measure(variant.name, trials, samples, ledger.launches, demand)
+    measurements = measure(variant.name, trials, samples, ledger.launches, demand=demand, scenarios=matrix.scenarios)
     return VariantResult(
         variant=variant,
         artifact=artifact,

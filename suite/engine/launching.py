@@ -16,7 +16,21 @@ from suite.engine.preparing import Prepared, Preparer
 from suite.engine.progress import Progress
 from suite.errors import VariantError
 from suite.records import Case, Deadlines, Demand, Generation, Variant, Witness
-from suite.worker.messages import Encode, Force, Generate, Generated, Load, Loaded, Measure, Memory, Render, Weigh
+from suite.worker.messages import (
+    Encode,
+    Force,
+    Generate,
+    Generated,
+    Load,
+    Loaded,
+    Measure,
+    Memory,
+    Render,
+    Request,
+    Unload,
+    Unloaded,
+    Weigh,
+)
 from suite.worker.process import Worker
 
 
@@ -93,6 +107,19 @@ class LiveVariant:
         )
         return unpack(self.worker.ask(request, self.deadlines.answer_s))
 
+    def ask(self, request: Request) -> Any:
+        """What the worker answers within the time for an answer. Raises what a request raises."""
+        return self.worker.ask(request, self.deadlines.answer_s)
+
+    def load(self) -> Loaded:
+        """Load the variant into its worker, as it was launched. Raises LoadError and its kin."""
+        return load(self.worker, self.variant, self.prepared, self.deadlines)
+
+    def unload(self) -> int | None:
+        """Free the model, and the bytes that the worker still holds."""
+        answer: Unloaded = self.worker.ask(Unload(), self.deadlines.load_s)
+        return answer.held_bytes
+
     def kv_cache_bytes(self, tokens: int) -> int | None:
         """The computed size of a KV cache for `tokens` tokens, of the types that the options or the weights' type give."""
         return self.prepared.kv_cache_bytes(tokens, *kv_types(self.variant.options, self.loaded.facts))
@@ -142,13 +169,7 @@ class Launcher:
         prepared = self.preparer.prepare(variant)
         self.progress(f"loading {variant.name}")
         with self._start(variant, index) as worker:
-            request = Load(
-                backend=variant.backend,
-                weights=str(prepared.weights) if prepared.weights else None,
-                options=options_in_force(variant),
-                prompt_format=variant.prompt_format,
-            )
-            loaded: Loaded = worker.ask(request, self.deadlines.load_s)
+            loaded = load(worker, variant, prepared, self.deadlines)
             if variant.python is not None:
                 check_libraries(variant, loaded)
             yield LiveVariant(
@@ -165,6 +186,18 @@ class Launcher:
                 f"variants.{variant.name}: its worker could not be started (log {log}): {error}; "
                 "look for free memory and processes, and whether the directory can be written to"
             ) from error
+
+
+def load(worker: Worker, variant: Variant, prepared: Prepared, deadlines: Deadlines) -> Loaded:
+    """Have a worker load a variant. Raises LoadError and its kin."""
+    request = Load(
+        backend=variant.backend,
+        weights=str(prepared.weights) if prepared.weights else None,
+        options=options_in_force(variant),
+        prompt_format=variant.prompt_format,
+    )
+    loaded: Loaded = worker.ask(request, deadlines.load_s)
+    return loaded
 
 
 def check_libraries(variant: Variant, loaded: Loaded) -> None:

@@ -10,7 +10,7 @@ from suite.metrics.limits import measure_limits
 from suite.metrics.memory import measure_memory
 from suite.metrics.quality import measure_quality
 from suite.metrics.speed import measure_launches, measure_samples, speedup, speedup_interval
-from suite.records import Demand, Launch, Measurement, SpeedSample, Trial, VariantResult
+from suite.records import Demand, Launch, Measurement, Scenario, SpeedSample, Trial, VariantResult
 
 __all__ = ["SPECS", "add_speedups", "measure", "speedup", "speedup_interval"]
 
@@ -20,7 +20,9 @@ def measure(
     trials: Sequence[Trial],
     samples: Sequence[SpeedSample],
     launches: Sequence[Launch],
+    *,
     demand: Demand | None = None,
+    scenarios: Sequence[Scenario] = (),
 ) -> tuple[Measurement, ...]:
     """Everything measured of `variant`, grouped by metric, without `speedup`; other variants are left out.
 
@@ -28,7 +30,7 @@ def measure(
     """
     timed = [sample for sample in samples if sample.variant == variant]
     loaded = [launch for launch in launches if launch.variant == variant]
-    speeds = measure_samples(timed)
+    speeds = measure_samples(timed, scenarios)
     return (
         *speeds,
         *measure_launches(loaded),

@@ -11,7 +11,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from suite.metrics.catalog import SPECS
-from suite.records import Direction, Launch, Measurement, SampleStatus, SpeedSample, VariantResult, Witness
+from suite.metrics.kinds import FEWEST_TAIL_GAPS, OF_KINDS, belongs, tail_s
+from suite.records import Direction, Launch, Measurement, SampleStatus, Scenario, SpeedSample, VariantResult, Witness
 from suite.stats.intervals import interval_of, paired_mean
 from suite.stats.robust import group_by, harmonic_mean, mean, median
 
@@ -29,8 +30,8 @@ def prefill_tok_s(sample: SpeedSample) -> float | None:
 
 
 def decode_tok_s(sample: SpeedSample) -> float | None:
-    """(n - 1) / sum of the gaps; None for fewer than two tokens."""
-    return _finite(len(sample.itl_s), math.fsum(sample.itl_s))
+    """(n - 1) / sum of the gaps, of all sequences of a batch together; None for fewer than two tokens."""
+    return _finite(sample.batch * len(sample.itl_s), math.fsum(sample.itl_s))
 
 
 def tpot_s(sample: SpeedSample) -> float | None:
@@ -53,8 +54,15 @@ PER_SAMPLE: Mapping[str, Rate] = {
     "decode_tok_s": decode_tok_s,
     "itl_s": median_itl_s,
     "tpot_s": tpot_s,
+    **OF_KINDS,
 }
 """Metric identifier → its value for one sample."""
+
+TAILS = tuple(FEWEST_TAIL_GAPS)
+"""Metrics with one value a launch, over all gaps of its clean samples together."""
+
+OF_SCENARIOS = (*PER_SAMPLE, *TAILS)
+"""Metrics whose scope is a scenario."""
 
 PER_LAUNCH: Mapping[str, Callable[[Launch], float | None]] = {
     "load_s": lambda launch: launch.load_s,
@@ -75,17 +83,24 @@ YARDSTICKS = ("yardstick_hash_bytes_s", "yardstick_copy_bytes_s")
 """The machine's own speed: a witness, never gated. Values are divided by one only where calibration saw that this helps."""
 
 
-def measure_samples(samples: Sequence[SpeedSample]) -> tuple[Measurement, ...]:
-    """Measurements of one variant's timed samples, by metric, then by scenario in order of first appearance.
+def measure_samples(samples: Sequence[SpeedSample], asked: Sequence[Scenario] = ()) -> tuple[Measurement, ...]:
+    """Measurements of one variant's timed samples, by metric, then by scenario in order of first appearance; of `asked` it is
+    known which metrics a scenario has.
 
     Value: median over launches of the launch's value (`launch_values`). With no clean sample the status is
     ``contended``, with what the witnesses saw, and the contended samples for display; with none but rejected samples,
     which timed something else, ``not_measured``.
     """
+    known = {scenario.name: scenario for scenario in asked}
     scenarios: dict[str, list[SpeedSample]] = {}
     for sample in samples:
         scenarios.setdefault(sample.scenario, []).append(sample)
-    return tuple(_measure(metric, scenario, taken) for metric in PER_SAMPLE for scenario, taken in scenarios.items())
+    return tuple(
+        _measure(metric, scenario, taken)
+        for metric in OF_SCENARIOS
+        for scenario, taken in scenarios.items()
+        if belongs(metric, known.get(scenario))
+    )
 
 
 def launch_values(measurement: Measurement) -> dict[int, float]:
@@ -195,13 +210,26 @@ def _ratio(mine: Measurement, reference: Measurement) -> Measurement:
 
 
 def _measure(metric: str, scenario: str, taken: Sequence[SpeedSample]) -> Measurement:
-    read = PER_SAMPLE[metric]
     clean = [sample for sample in taken if sample.status is SampleStatus.CLEAN]
     usable = clean or [sample for sample in taken if sample.status is SampleStatus.CONTENDED]
-    pairs = [(value, sample.launch) for sample in usable if (value := read(sample)) is not None]
     left_out = describe_unclean(taken)
-    missing = f"no usable sample: {left_out}" if left_out else "the samples hold too few tokens for it"
-    return _from_pairs(metric, scenario, pairs, contended=not clean, reason=left_out, missing=missing)
+    why_not = next((sample.reason for sample in taken if sample.status is SampleStatus.UNSUITED), None)
+    missing = why_not or (f"no usable sample: {left_out}" if left_out else _too_few(metric))
+    return _from_pairs(metric, scenario, _pairs(metric, usable), contended=not clean, reason=left_out, missing=missing)
+
+
+def _pairs(metric: str, usable: Sequence[SpeedSample]) -> list[tuple[float, int]]:
+    """Values with the launch that each is of."""
+    if metric not in TAILS:
+        return [(value, sample.launch) for sample in usable if (value := PER_SAMPLE[metric](sample)) is not None]
+    launches = {sample.launch: [s for s in usable if s.launch == sample.launch] for sample in usable}
+    return [(value, launch) for launch, own in launches.items() if (value := tail_s(metric, own)) is not None]
+
+
+def _too_few(metric: str) -> str:
+    if metric in TAILS:
+        return f"no launch has the {FEWEST_TAIL_GAPS[metric]} gaps that it takes"
+    return "the samples hold too few tokens for it"
 
 
 def _from_pairs(

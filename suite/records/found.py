@@ -143,22 +143,72 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One turn of a conversation, both ways: with the KV state kept, and with everything sent again."""
+
+    prompt_tokens: int
+    """The whole conversation up to the answer."""
+    kept_tokens: int
+    """Of them those that lay in the state already."""
+    evaluated_tokens: int
+    """As the backend counts them, with the state kept."""
+    ttft_s: float
+    resent_evaluated_tokens: int
+    resent_ttft_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """Anonymous memory of the worker after so many new tokens."""
+
+    tokens: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cycle:
+    """One load and unload in a process that lives on. Anonymous memory, and that of the accelerator."""
+
+    load_s: float
+    before_bytes: int
+    loaded_bytes: int
+    """After one request."""
+    after_bytes: int
+    """After the unload."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedSample:
-    """One timed pass of a scenario: prompt evaluated, fixed number of tokens decoded."""
+    """One timed pass of a scenario: prompt evaluated, fixed number of tokens decoded. Of a conversation: its last turn."""
 
     variant: str
     scenario: str
     launch: int
     round: int
     prompt_tokens: int
+    """Of all sequences together."""
     evaluated_tokens: int
+    """The same, as the backend counts them."""
     new_tokens: int
+    """Of each sequence."""
     prefill_s: float
     ttft_s: float
     itl_s: tuple[float, ...]
+    """The gaps; of sequences that are decoded together, one a step."""
     witness: Witness
     status: SampleStatus = SampleStatus.CLEAN
     reason: str | None = None
+    kept_tokens: int = 0
+    """Prompt tokens that lay in the KV state already."""
+    batch: int = 1
+    """Sequences decoded together."""
+    held_bytes: int | None = None
+    """Anonymous memory of the worker right after it; None where the system does not tell."""
+    turns: tuple[Turn, ...] = ()
+    """A conversation from its second turn on."""
+    memory: tuple[Held, ...] = ()
+    """Memory while it generated, where the scenario watches it; without what the backend says that its KV cache holds."""
+    cycle: Cycle | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

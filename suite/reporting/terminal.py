@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from suite.metrics.kinds import HELD_TO_NONE
 from suite.records import Flip, Gate, Verdict
 from suite.reporting import wording
 from suite.reporting.doctor import doctor_lines
@@ -108,7 +109,7 @@ def _group(group: Group, width: int, color: bool) -> Iterator[str]:
     if group.suspects:
         suspects = wording.listed([one_line(s) for s in group.suspects], _MOST_SUSPECTS)
         yield from wrapped(f"changed since the baseline: {suspects}", width, first="   ", rest="     ")
-    elif group.verdict is Verdict.REGRESSED:
+    elif group.verdict is Verdict.REGRESSED and any(point.metric not in HELD_TO_NONE for point in group.points):
         yield "   nothing that is recorded changed since the baseline"
     yield from _flips(group.flips, width)
     for step in group.next_steps[:steps]:

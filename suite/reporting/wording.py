@@ -114,7 +114,7 @@ def drift(comparison: Comparison) -> str:
 
 def bare_interval(comparison: Comparison) -> str:
     """The 95 % interval of the drift, positive is worse: ``+10.4 … +13.1 %``, or nothing."""
-    if comparison.interval is None:
+    if comparison.interval is None or comparison.drift is None:  # what grew from nothing has no share that it grew by
         return ""
     low, high = (_signed(comparison, bound) for bound in comparison.interval)
     return f"{low} … {high} {_unit(comparison)}"

@@ -61,6 +61,18 @@ def uss_bytes() -> int | None:
     return sum(map(int, private)) * 1024
 
 
+def held_bytes() -> int | None:
+    """Anonymous memory of this process that is resident now: what it allocated and did not give back. Mapped files, as
+    weights are, do not count. None where the kernel does not tell (``RssAnon`` and ``RssShmem``, Linux 4.5).
+    """
+    try:
+        lines = STATUS.read_text().splitlines()
+    except OSError:
+        return None
+    found = [int(line.split()[1]) * 1024 for line in lines if line.startswith(("RssAnon:", "RssShmem:"))]
+    return sum(found) if found else None
+
+
 def device_bytes() -> int | None:
     """Memory that NVML says this process holds on all NVIDIA devices; None without NVML or a device."""
     try:

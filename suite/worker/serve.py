@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import platform
 import site
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from suite import backends, clock
-from suite.backends.base import Backend, Forcing, LoadedModel, Prefilled, Probing, Seeing, Weighing
+from suite.backends.base import (
+    Backend,
+    Batching,
+    Continuing,
+    Forcing,
+    LoadedModel,
+    Prefilled,
+    Probing,
+    Seeing,
+    Weighing,
+)
 from suite.errors import LoadError, QuantdriftError, Unavailable, UsageError
 from suite.worker import memory
 from suite.worker.forcing import examine
@@ -23,7 +34,9 @@ from suite.worker.messages import (
     Failed,
     Force,
     Generate,
+    GenerateBatch,
     Generated,
+    GeneratedBatch,
     Load,
     Loaded,
     Made,
@@ -36,10 +49,13 @@ from suite.worker.messages import (
     Rendered,
     Request,
     Response,
+    Unload,
+    Unloaded,
     Weigh,
     Weighed,
 )
 from suite.worker.probing import CpuProbe
+from suite.worker.stopwatch import time_stream
 from suite.worker.throttling import ThrottleWatch
 from suite.worker.witness import Observer
 
@@ -67,28 +83,24 @@ class Server:
             return Failed(kind="failure", message=f"{type(fault).__name__}: {fault}")
 
     def _dispatch(self, request: Request) -> Response:
-        response: Response
-        match request:
-            case Load():
-                response = self._load(request)
-            case Render():
-                response = Rendered(ids={case: self._loaded.render(chat) for case, chat in request.chats.items()})
-            case Encode():
-                response = Encoded(ids=self._loaded.encode(request.text))
-            case Generate():
-                response = self._generate(request)
-            case Weigh():
-                response = self._weigh(request)
-            case Force():
-                response = self._force(request)
-            case Measure():
-                response = self._measure()
-            case Probe():
-                response = self._probe(request)
-            case Make():
-                backends.resolve(request.backend).make(request.recipe, Path(request.source), Path(request.destination))
-                response = Made()
-        return response
+        """What each request is answered by."""
+        answers: Mapping[type, Callable[[Any], Response]] = {
+            Load: self._load,
+            Render: self._render,
+            Encode: lambda asked: Encoded(ids=self._loaded.encode(asked.text)),
+            Generate: self._generate,
+            GenerateBatch: self._generate_batch,
+            Weigh: self._weigh,
+            Force: self._force,
+            Measure: lambda _: self._measure(),
+            Probe: self._probe,
+            Unload: lambda _: self._unload(),
+            Make: _make,
+        }
+        return answers[type(request)](request)
+
+    def _render(self, request: Render) -> Rendered:
+        return Rendered(ids={case: self._loaded.render(chat) for case, chat in request.chats.items()})
 
     @property
     def _loaded(self) -> LoadedModel:
@@ -126,20 +138,61 @@ class Server:
         if weighing is not None:
             weighing.keep_logprobs = request.logprobs
         observer = Observer(model.threads)
-        stream = model.stream(request.prompt, request.max_new_tokens)
+        stream = _stream(model, request)
         is_end: Callable[[int], bool] = model.is_end if request.stop_at_end else _never
         observer.start()
-        timed = _time(model.clock, stream, is_end)
+        timed = time_stream(model.clock, stream, is_end, watch=request.watch, read=self._held_beside_cache)
         witness = observer.stop(simulated=model.clock is not clock.monotonic)
         self._watch_device()
         return Generated(
+            token_ids=timed.tokens,
+            text=model.decode(timed.tokens),
+            finish_reason="stop" if timed.ended else "length",
             prompt_tokens=len(request.prompt),
-            text=model.decode(timed["token_ids"]),
+            evaluated_tokens=timed.evaluated,
+            prefill_s=timed.prefill_s,
+            token_times_s=timed.times_s,
             witness=witness,
             # that of an end token is left out, as the token is
-            logprobs=_finite(weighing.logprobs[: len(timed["token_ids"])]) if weighing and request.logprobs else None,
-            **timed,
+            logprobs=_finite(weighing.logprobs[: len(timed.tokens)]) if weighing and request.logprobs else None,
+            held_bytes=memory.held_bytes(),
+            memory=timed.memory,
         )
+
+    def _generate_batch(self, request: GenerateBatch) -> GeneratedBatch:
+        model = self._loaded
+        if not isinstance(model, Batching):
+            raise Unavailable("its backend decodes one sequence at a time")
+        if isinstance(model, Weighing):
+            model.keep_logprobs = False
+        observer = Observer(model.threads)
+        stream = model.stream_batch(request.prompts, request.max_new_tokens)
+        observer.start()
+        timed = time_stream(model.clock, stream, _never)
+        witness = observer.stop(simulated=model.clock is not clock.monotonic)
+        self._watch_device()
+        return GeneratedBatch(
+            token_ids=[list(sequence) for sequence in zip(*timed.tokens, strict=True)],
+            prompt_tokens=sum(map(len, request.prompts)),
+            evaluated_tokens=timed.evaluated,
+            prefill_s=timed.prefill_s,
+            token_times_s=timed.times_s,
+            witness=witness,
+            held_bytes=memory.held_bytes(),
+        )
+
+    def _held_beside_cache(self) -> int | None:
+        """Anonymous memory without the KV cache, as far as the backend tells its size: that one may grow."""
+        held, cache = memory.held_bytes(), self._loaded.kv_cache_bytes()
+        return None if held is None else held - (cache[0] if cache else 0)
+
+    def _unload(self) -> Unloaded:
+        if self._model is not None:
+            self._model.close()
+            self._model = None
+        gc.unfreeze()  # what was frozen after the load may be what has to go
+        gc.collect()  # what is in a cycle is not held by the library
+        return Unloaded(held_bytes=_held_anywhere())
 
     def _weigh(self, request: Weigh) -> Weighed:
         model = self._loaded
@@ -165,6 +218,7 @@ class Server:
             kv_cache_bytes=cache[0] if cache else None,
             kv_cache_tokens=cache[1] if cache else None,
             seen={**seen, **(self._loaded.seen if isinstance(self._loaded, Seeing) else {})},
+            held_bytes=_held_anywhere(),
         )
 
     def _probe(self, request: Probe) -> Probed:
@@ -195,30 +249,25 @@ def _finite(logprobs: list[float]) -> list[float] | None:
     return logprobs if all(map(math.isfinite, logprobs)) else None
 
 
-def _never(_token: int) -> bool:
+def _make(request: Make) -> Made:
+    backends.resolve(request.backend).make(request.recipe, Path(request.source), Path(request.destination))
+    return Made()
+
+
+def _never(_token: object) -> bool:
     return False
 
 
-def _time(now: clock.Clock, stream: Iterator[Prefilled | int], is_end: Callable[[int], bool]) -> dict[str, Any]:
-    """Take the time of every item of a stream. The end token is neither counted nor timed."""
-    tokens: list[int] = []
-    times: list[float] = []
-    evaluated, prefill_s, finish = 0, 0.0, "length"
-    start = now()
-    for item in stream:
-        elapsed = now() - start
-        if isinstance(item, Prefilled):
-            evaluated, prefill_s = item.evaluated_tokens, elapsed
-            continue
-        if is_end(item):
-            finish = "stop"
-            break
-        tokens.append(item)
-        times.append(elapsed)
-    return {
-        "token_ids": tokens,
-        "token_times_s": times,
-        "evaluated_tokens": evaluated,
-        "prefill_s": prefill_s,
-        "finish_reason": finish,
-    }
+def _stream(model: LoadedModel, request: Generate) -> Iterator[Prefilled | int]:
+    """Tokens from an empty state, or from what is kept of it."""
+    if request.kept is None:
+        return model.stream(request.prompt, request.max_new_tokens)
+    if not isinstance(model, Continuing):
+        raise Unavailable("its backend cannot keep the KV state between two requests")
+    return model.resume(request.prompt, request.kept, request.max_new_tokens)
+
+
+def _held_anywhere() -> int | None:
+    """Anonymous memory, and that which the accelerator holds for this process."""
+    held = memory.held_bytes()
+    return None if held is None else held + (memory.device_bytes() or 0)

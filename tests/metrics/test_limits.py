@@ -50,7 +50,7 @@ def loaded(index: int = 0, limits: Limits | None = GIVEN, **changes: object) -> 
 def shares(
     samples: list[SpeedSample], launches: list[Launch], demand: Demand | None = DEMAND
 ) -> dict[tuple[str, str], Measurement]:
-    found = measure("q4_k_m", [], samples, launches, demand)
+    found = measure("q4_k_m", [], samples, launches, demand=demand)
     return {(m.metric, m.scope): m for m in found if m.metric in SHARES}
 
 

@@ -64,7 +64,7 @@ def test_a_speed_pass_asks_the_cpus_and_no_share_is_beyond_all_of_it(preparer: P
     assert limits is not None
     assert [stream.size_bytes for stream in limits.streams] == [pytest.approx(145e6, rel=0.03)]
     assert (limits.device, limits.flop_type, limits.reason) == ("cpu", "float32", "")
-    found = {m.metric: m for m in measure("q8_0", [], samples, launches, demands[0])}
+    found = {m.metric: m for m in measure("q8_0", [], samples, launches, demand=demands[0])}
     assert 0 < (found["mbu"].value or 0) < 1.1  # beside neighbours the readings may lose more than the samples did
     assert (found["mfu"].value or 0) > 0
 

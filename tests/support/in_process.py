@@ -36,7 +36,8 @@ class InProcessWorker:
             if self._left == 0:
                 raise WorkerDied(f"worker of {self.name} was killed by SIGKILL")
             self._left = None if self._left is None else self._left - 1
-            self._events.append(f"{self.name}:{len(request.prompt)}+{request.max_new_tokens}")
+            after = f" after {request.kept}" if request.kept is not None else ""
+            self._events.append(f"{self.name}:{len(request.prompt)}+{request.max_new_tokens}{after}")
         answer = self._server.answer(request)
         if isinstance(answer, Failed):
             raise KINDS[answer.kind](answer.message)
