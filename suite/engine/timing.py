@@ -224,6 +224,7 @@ class SpeedPass:
                     facts=live.loaded.facts,
                     witness=cold[2],
                     yardstick=yardstick,
+                    readings=memory.readings,
                 )
             )
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import resource
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 SMAPS = Path("/proc/self/smaps_rollup")
@@ -61,8 +62,37 @@ def uss_bytes() -> int | None:
     return sum(map(int, private)) * 1024
 
 
-def device_bytes() -> int | None:
-    """Memory that NVML says this process holds on all NVIDIA devices; None without NVML or a device."""
+def peak_rss_of(processes: Sequence[int], proc: Path = Path("/proc")) -> int | None:
+    """The sum of the highest resident sets of other processes, bytes; None for none, or where the kernel does not tell.
+
+    Each had its peak at a time of its own, and pages that they share count in each: an upper bound.
+    """
+    peaks = [_field(proc / str(process) / "status", "VmHWM:") for process in processes]
+    known = [peak for peak in peaks if peak is not None]
+    return sum(known) if known else None
+
+
+def uss_of(processes: Sequence[int], proc: Path = Path("/proc")) -> int | None:
+    """What only those processes hold, each for itself, bytes; None for none, or where the kernel does not tell."""
+    found = [
+        [_field(proc / str(process) / "smaps_rollup", name) for name in ("Private_Clean:", "Private_Dirty:")]
+        for process in processes
+    ]
+    known = [value for values in found for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _field(file: Path, name: str) -> int | None:
+    """A line of kilobytes in a file of the kernel, as bytes; None when the process is gone, or is not ours to look at."""
+    try:
+        line = next(line for line in file.read_text().splitlines() if line.startswith(name))
+        return int(line.split()[1]) * 1024
+    except (OSError, StopIteration, ValueError, IndexError):
+        return None
+
+
+def device_bytes(processes: Sequence[int] | None = None) -> int | None:
+    """Memory that NVML says this process, or `processes`, hold on all NVIDIA devices; None without NVML or a device."""
     try:
         import pynvml
     except ImportError:
@@ -72,7 +102,9 @@ def device_bytes() -> int | None:
     except pynvml.NVMLError:
         return None
     try:
-        held = [_held(pynvml, pynvml.nvmlDeviceGetHandleByIndex(index)) for index in range(pynvml.nvmlDeviceGetCount())]
+        holders = frozenset([os.getpid()] if processes is None else processes)
+        count = pynvml.nvmlDeviceGetCount()
+        held = [_held(pynvml, pynvml.nvmlDeviceGetHandleByIndex(index), holders) for index in range(count)]
     except pynvml.NVMLError:
         return None
     finally:
@@ -80,7 +112,7 @@ def device_bytes() -> int | None:
     return sum(held) if any(held) else None
 
 
-def _held(nvml: object, device: object) -> int:
-    """Bytes of this process on one device (containers may hide the process id; then it is 0)."""
+def _held(nvml: object, device: object, holders: frozenset[int]) -> int:
+    """Bytes of these processes on one device (containers may hide the process id; then it is 0)."""
     processes = nvml.nvmlDeviceGetComputeRunningProcesses(device)  # type: ignore[attr-defined]
-    return sum(process.usedGpuMemory or 0 for process in processes if process.pid == os.getpid())
+    return sum(process.usedGpuMemory or 0 for process in processes if process.pid in holders)

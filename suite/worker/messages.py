@@ -165,6 +165,8 @@ class Memory:
     kv_cache_bytes: int | None
     kv_cache_tokens: int | None
     """Tokens that the reported KV cache holds or is allocated for."""
+    readings: Mapping[str, float] = field(default_factory=dict)
+    """What a server says of itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +188,7 @@ class Made:
 class Failed:
     """The request failed, the worker lives on."""
 
-    kind: Literal["load", "unavailable", "usage", "failure"]
+    kind: Literal["load", "unavailable", "usage", "invalid", "failure"]
     message: str
 
 

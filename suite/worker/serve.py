@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from suite import backends, clock
-from suite.backends.base import Backend, Forcing, LoadedModel, Prefilled, Weighing
-from suite.errors import LoadError, QuantdriftError, Unavailable, UsageError
+from suite.backends.base import Arrived, Backend, Forcing, LoadedModel, Prefilled, Remote, Stopping, Telling, Weighing
+from suite.errors import LoadError, QuantdriftError, Unavailable, UsageError, VariantInvalid
 from suite.worker import memory
 from suite.worker.forcing import examine
 from suite.worker.messages import (
@@ -54,6 +54,8 @@ class Server:
             return Failed(kind="unavailable", message=str(fault))
         except LoadError as fault:
             return Failed(kind="load", message=str(fault))
+        except VariantInvalid as fault:
+            return Failed(kind="invalid", message=str(fault))
         except (UsageError, QuantdriftError) as fault:
             return Failed(kind="usage", message=str(fault))
         except Exception as fault:  # noqa: BLE001 - the boundary of the process: whatever a library raises is an answer
@@ -111,9 +113,11 @@ class Server:
 
     def _generate(self, request: Generate) -> Generated:
         model = self._loaded
-        weighing = model if isinstance(model, Weighing) else None
-        if weighing is not None:
-            weighing.keep_logprobs = request.logprobs
+        telling = model if isinstance(model, Telling) else None
+        if telling is not None:
+            telling.keep_logprobs = request.logprobs
+        if isinstance(model, Stopping):
+            model.stop_at_end = request.stop_at_end
         observer = Observer(model.threads)
         stream = model.stream(request.prompt, request.max_new_tokens)
         is_end: Callable[[int], bool] = model.is_end if request.stop_at_end else _never
@@ -125,8 +129,7 @@ class Server:
             prompt_tokens=len(request.prompt),
             text=model.decode(timed["token_ids"]),
             witness=witness,
-            # that of an end token is left out, as the token is
-            logprobs=_finite(weighing.logprobs[: len(timed["token_ids"])]) if weighing and request.logprobs else None,
+            logprobs=_told(telling.logprobs, len(timed["token_ids"])) if telling and request.logprobs else None,
             **timed,
         )
 
@@ -145,17 +148,27 @@ class Server:
 
     def _measure(self) -> Memory:
         self._watch_device()
-        cache = self._loaded.kv_cache_bytes()
+        model = self._loaded
+        cache = model.kv_cache_bytes()
+        remote = model if isinstance(model, Remote) else None
         return Memory(
-            peak_rss_bytes=memory.peak_rss_bytes(),
-            uss_bytes=memory.uss_bytes(),
+            peak_rss_bytes=memory.peak_rss_of(remote.process_ids()) if remote else memory.peak_rss_bytes(),
+            uss_bytes=memory.uss_of(remote.process_ids()) if remote else memory.uss_bytes(),
             peak_device_bytes=self._peak_device,
             kv_cache_bytes=cache[0] if cache else None,
             kv_cache_tokens=cache[1] if cache else None,
+            readings=dict(remote.readings()) if remote else {},
         )
 
+    def end(self) -> None:
+        """Let go of what would outlive this process: a server that was started for the model."""
+        if isinstance(self._model, Remote):
+            self._loaded.close()
+
     def _watch_device(self) -> None:
-        seen = [value for value in (memory.device_bytes(), self._loaded.device_bytes(), self._peak_device) if value]
+        model = self._loaded
+        holders = model.process_ids() if isinstance(model, Remote) else None
+        seen = [value for value in (memory.device_bytes(holders), model.device_bytes(), self._peak_device) if value]
         self._peak_device = max(seen, default=None)
 
 
@@ -171,12 +184,19 @@ def _finite(logprobs: list[float]) -> list[float] | None:
     return logprobs if all(map(math.isfinite, logprobs)) else None
 
 
+def _told(logprobs: list[float], tokens: int) -> list[float] | None:
+    """Those of the answer's tokens: that of an end token is left out, as the token is. None where a server told of fewer."""
+    return _finite(logprobs[:tokens]) if len(logprobs) >= tokens else None
+
+
 def _never(_token: int) -> bool:
     return False
 
 
-def _time(now: clock.Clock, stream: Iterator[Prefilled | int], is_end: Callable[[int], bool]) -> dict[str, Any]:
-    """Take the time of every item of a stream. The end token is neither counted nor timed."""
+def _time(
+    now: clock.Clock, stream: Iterator[Prefilled | Arrived | int], is_end: Callable[[int], bool]
+) -> dict[str, Any]:
+    """Take the time of every item of a stream, unless it brings its own. The end token is neither counted nor timed."""
     tokens: list[int] = []
     times: list[float] = []
     evaluated, prefill_s, finish = 0, 0.0, "length"
@@ -184,12 +204,17 @@ def _time(now: clock.Clock, stream: Iterator[Prefilled | int], is_end: Callable[
     for item in stream:
         elapsed = now() - start
         if isinstance(item, Prefilled):
-            evaluated, prefill_s = item.evaluated_tokens, elapsed
+            if item.started_at is not None:
+                start = item.started_at
+            evaluated, prefill_s = item.evaluated_tokens, elapsed if item.at is None else item.at - start
             continue
-        if is_end(item):
+        token = item.token if isinstance(item, Arrived) else item
+        if is_end(token):
             finish = "stop"
             break
-        tokens.append(item)
+        tokens.append(token)
+        if isinstance(item, Arrived):
+            elapsed = item.at - start
         times.append(elapsed)
     return {
         "token_ids": tokens,
