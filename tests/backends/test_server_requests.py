@@ -46,18 +46,29 @@ def test_llama_server_is_told_not_to_use_its_cache() -> None:
         assert fake.bodies[-1]["prompt"] == ids_of("What is in the sea?")
 
 
-def test_a_server_that_keeps_its_last_state_is_made_to_forget_it_before_time_runs() -> None:
-    with in_worker(Script(first_s=0.3), Script(), kind="llama_cpp.server") as (worker, fake):
-        answer = answered(worker)
-        assert [body["prompt"] for body in fake.bodies] == ["#", "What is in the sea?"]
-        assert fake.bodies[0]["max_tokens"] == 1
+@pytest.mark.parametrize("endpoint", ["completions", "chat"])
+def test_a_server_that_keeps_its_last_state_is_made_to_forget_it_before_time_runs(endpoint: str) -> None:
+    with in_worker(kind="llama_cpp.server", endpoint=endpoint) as (worker, fake):
+        fake.thrown_s = 0.3
+        prompt = "".join(map(chr, worker.answer(Render(chats={"c": CHAT})).ids["c"]))  # type: ignore[union-attr]
+        answer = answered(worker, prompt)
+        ((path, body),) = fake.thrown
+        # A chat would begin with the same template as every other one.
+        assert (path, body["prompt"], body["max_tokens"]) == ("/v1/completions", "#", 1)
         assert answer.token_times_s[0] < 0.3
+
+
+def test_ollama_forgets_without_its_template() -> None:
+    with in_worker(kind="ollama", endpoint="chat") as (worker, fake):
+        answered(worker, "x" * 40, 20, stop_at_end=False)
+        assert [(path, body["raw"]) for path, body in fake.thrown] == [("/api/generate", True)]
 
 
 def test_a_server_whose_prompts_are_trusted_is_asked_once() -> None:
     with in_worker(kind="llama_cpp.server", prefix_cache="trust") as (worker, fake):
         answered(worker)
         assert len(fake.bodies) == 1
+        assert not fake.thrown
 
 
 def test_what_is_rendered_is_sent_as_the_chat_it_came_from() -> None:

@@ -65,6 +65,9 @@ class FakeOpenAI:
     """Path, body and headers, those of generating ones."""
     sent: list[float] = field(default_factory=list)
     """When each event went out, by the clock that the suite times with."""
+    thrown: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    """Path and body of each request whose answer does not matter."""
+    thrown_s: float = 0.0
     metrics: str = ""
     port: int = 0
     key: str = ""
@@ -149,7 +152,12 @@ class _Handler(BaseHTTPRequestHandler):
                 self._answer_json(200, {"prompt": "".join(map(chr, body["tokens"]))})
             case "/apply-template":
                 self._answer_json(200, {"prompt": rendered(body)})
-            case "/v1/completions" | "/v1/chat/completions":
+            case "/v1/completions" | "/v1/chat/completions" | "/api/generate":
+                if body.get("stream") is False:
+                    self.fake.thrown.append((self.path, body))
+                    self.fake.wait(self.fake.thrown_s) if self.fake.thrown_s else None
+                    self._answer_json(200, {"choices": [{"text": "."}]})
+                    return
                 script = self.fake.next_script(self.path, body, dict(self.headers))
                 with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                     self._generate(body, script)

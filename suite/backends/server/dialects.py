@@ -38,6 +38,8 @@ class Dialect:
     tells_usage: bool = True
     """Knows ``stream_options.include_usage``."""
     forgets: Forgetting = "trust"
+    throwaway: tuple[str, Mapping[str, Any]] | None = None
+    """Path and body of a request that makes it forget, where a completion goes through the chat template as well."""
     ignores_end: bool = False
     """Knows ``ignore_eos``; others are told to make end tokens impossible by ``logit_bias``."""
     body: Mapping[str, Any] = field(default_factory=dict)
@@ -73,7 +75,14 @@ DIALECTS: Mapping[str, Dialect] = {
             forgets="flush",
             body={"top_k": 1, "min_p": 0, "repeat_penalty": 1},
         ),
-        Dialect(kind="ollama", forgets="flush"),
+        Dialect(
+            kind="ollama",
+            forgets="flush",
+            throwaway=(
+                "/api/generate",
+                {"prompt": "#", "raw": True, "stream": False, "options": {"num_predict": 1, "temperature": 0}},
+            ),
+        ),
         Dialect(kind="openai"),
     )
 }

@@ -132,11 +132,20 @@ class ServedModel:
             raise (self._parts.managed.explain(fault) if self._parts.managed else fault) from None
 
     def _flush(self) -> None:
-        """One token of another prompt: a server that keeps the state of its last request alone forgets it."""
-        is_chat = isinstance(self._parts.prompter, ChatPrompter)
-        said = {"messages": [{"role": "user", "content": "#"}]} if is_chat else {"prompt": "#"}
-        body = {**GREEDY, "model": self._parts.served_model, "max_tokens": 1, **said, **self._parts.options.extra_body}
-        receive(self._endpoint, CHAT if is_chat else COMPLETIONS, body)
+        """One token of another prompt: a server that keeps the state of its last request alone forgets it.
+
+        Not as a chat, whose template begins like that of every other; so only where nothing else is offered.
+        """
+        parts = self._parts
+        common = {"model": parts.served_model, **parts.options.extra_body}
+        if parts.dialect.throwaway:
+            path, own = parts.dialect.throwaway
+            self._endpoint.post(path, {**common, **own})
+            return
+        usual = {**GREEDY, "stream": False, "max_tokens": 1, **common}
+        status, _ = self._endpoint.post(COMPLETIONS, {**usual, "prompt": "#"})
+        if status == 404 and isinstance(parts.prompter, ChatPrompter):
+            self._endpoint.post(CHAT, {**usual, "messages": [{"role": "user", "content": "#"}]})
 
     def _check_prompt(self, received: Received, expected: int, prompt: Sequence[int]) -> None:
         """Raise VariantInvalid when the server evaluated another prompt than it was asked."""
