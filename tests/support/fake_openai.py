@@ -65,6 +65,8 @@ class FakeOpenAI:
     """Path, body and headers, those of generating ones."""
     sent: list[float] = field(default_factory=list)
     """When each event went out, by the clock that the suite times with."""
+    replies: Mapping[str, str] = field(default_factory=dict)
+    """Reply by a piece of text that the prompt contains, before that of the script."""
     thrown: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     """Path and body of each request whose answer does not matter."""
     thrown_s: float = 0.0
@@ -231,7 +233,9 @@ class _Handler(BaseHTTPRequestHandler):
         prompt = rendered(body) if is_chat else body["prompt"]
         goes_on = body.get("ignore_eos") or body.get("logit_bias")
         most = body["max_tokens"]
-        reply = (script.reply * (most // len(script.reply) + 1) if goes_on else script.reply)[:most]
+        text = prompt if isinstance(prompt, str) else "".join(map(chr, prompt))
+        reply = next((reply for piece, reply in self.fake.replies.items() if piece in text), script.reply)
+        reply = (reply * (most // len(reply) + 1) if goes_on else reply)[:most]
         finish = script.finish or ("length" if len(reply) == most else "stop")
         if is_chat:
             yield _event({"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]}), 0
