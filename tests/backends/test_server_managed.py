@@ -30,7 +30,7 @@ def wait_until(holds: Callable[[], bool], seconds: float = 20.0) -> None:
 
 
 def alive(pid: int) -> bool:
-    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return bool(psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
 
 
 def load(command: list[str], **options: object) -> Load:

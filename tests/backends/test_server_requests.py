@@ -9,10 +9,17 @@ from support.served import QUICK, ToyTokenizer, answered, ask, ids_of, in_worker
 from suite.backends.server import BACKEND, ServerOptions
 from suite.backends.server.prompting import ChatPrompter, IdsPrompter, TextPrompter
 from suite.errors import LoadError, Unavailable, VariantInvalid
-from suite.worker.messages import Failed, Load, Loaded, Measure, Memory, Render
+from suite.worker.messages import Failed, Load, Loaded, Measure, Memory, Render, Rendered
 from suite.worker.serve import Server
 
 CHAT = [{"role": "user", "content": "What is in the sea?"}]
+
+
+def render(worker: Server) -> list[int]:
+    """The chat's token ids."""
+    rendered = worker.answer(Render(chats={"c": CHAT}))
+    assert isinstance(rendered, Rendered), rendered
+    return rendered.ids["c"]
 
 
 @pytest.mark.parametrize("kind", ["vllm", "llama-server", "llama_cpp.server", "ollama", "openai"])
@@ -50,7 +57,7 @@ def test_llama_server_is_told_not_to_use_its_cache() -> None:
 def test_a_server_that_keeps_its_last_state_is_made_to_forget_it_before_time_runs(endpoint: str) -> None:
     with in_worker(kind="llama_cpp.server", endpoint=endpoint) as (worker, fake):
         fake.thrown_s = 0.3
-        prompt = "".join(map(chr, worker.answer(Render(chats={"c": CHAT})).ids["c"]))  # type: ignore[union-attr]
+        prompt = "".join(map(chr, render(worker)))
         answer = answered(worker, prompt)
         ((path, body),) = fake.thrown
         # A chat would begin with the same template as every other one.
@@ -73,7 +80,7 @@ def test_a_server_whose_prompts_are_trusted_is_asked_once() -> None:
 
 def test_what_is_rendered_is_sent_as_the_chat_it_came_from() -> None:
     with in_worker(kind="openai", endpoint="chat") as (worker, fake):
-        rendered = worker.answer(Render(chats={"c": CHAT})).ids["c"]  # type: ignore[union-attr]
+        rendered = render(worker)
         answer = answered(worker, "".join(map(chr, rendered)))
         assert fake.requests[-1][0] == "/v1/chat/completions"
         assert fake.bodies[-1]["messages"] == CHAT
@@ -223,7 +230,7 @@ def test_a_key_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("kind", ["vllm", "llama-server"])
 def test_the_tokenizer_of_the_server_is_used_where_it_has_one(kind: str) -> None:
     with in_worker(kind=kind, backend="server", tokenizer="server") as (worker, _):
-        ids = worker.answer(Render(chats={"c": CHAT})).ids["c"]  # type: ignore[union-attr]
+        ids = render(worker)
         assert ids == ids_of("<user>What is in the sea?<assistant>")
         assert answered(worker, "".join(map(chr, ids))).text == "The sea is salt."
 
