@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from suite.backends.server.counting import UNKNOWN, Arrival, Ended, merge, time_tokens
 from suite.backends.server.logged import read_log
-from suite.backends.server.metrics import growth, read_metrics
+from suite.backends.server.metrics import growth, parse_metrics
 from suite.backends.server.overhead import describe_overhead, overhead_s
 from suite.errors import VariantInvalid
 
@@ -102,7 +102,7 @@ llamacpp:requests_deferred 0
 
 
 def test_metrics_of_vllm_are_read() -> None:
-    assert read_metrics(VLLM) == {
+    assert parse_metrics(VLLM) == {
         "server_waiting": 3,
         "server_kv_cache_usage": 0.25,
         "server_prefix_cache_queries": 120,
@@ -113,7 +113,7 @@ def test_metrics_of_vllm_are_read() -> None:
 
 
 def test_metrics_of_llama_server_are_read_and_counters_tell_how_much_they_grew() -> None:
-    before = read_metrics(LLAMA)
+    before = parse_metrics(LLAMA)
     assert before == {"server_new_tokens": 30, "server_decode_s": 0.25, "server_waiting": 0}
     after = {**before, "server_new_tokens": 45.0, "server_waiting": 2.0}
     assert growth(before, after) == {"server_new_tokens": 15, "server_decode_s": 0, "server_waiting": 2}
@@ -122,7 +122,7 @@ def test_metrics_of_llama_server_are_read_and_counters_tell_how_much_they_grew()
 
 @given(st.text(max_size=300))
 def test_metrics_that_are_none_are_left_out(text: str) -> None:
-    assert all(isinstance(value, float) for value in read_metrics(text).values())
+    assert all(isinstance(value, float) for value in parse_metrics(text).values())
 
 
 LOG = """\

@@ -46,7 +46,7 @@ class Server:
         if options.command:
             endpoint, managed = _start(weights, options, secret)
         else:
-            endpoint = Endpoint(options.url.rstrip("/"), secret, _waits_of(options))
+            endpoint = self.reach(options)
         try:
             met = meet(endpoint, options, managed)
             return ServedModel(assemble(met, options, self._tokenizer_of(met, weights, options, prompt_format)))
@@ -54,6 +54,12 @@ class Server:
             if managed is not None:
                 managed.close()
             raise
+
+    @staticmethod
+    def reach(options: ServerOptions) -> Endpoint:
+        """The server at `ServerOptions.url`; nothing is sent. Raises LoadError for an address or a key that cannot be."""
+        check_options(options)
+        return Endpoint(options.url.rstrip("/"), _secret_of(options), _waits_of(options))
 
     @staticmethod
     def _tokenizer_of(met: Met, weights: Path | None, options: ServerOptions, prompt_format: str) -> Tokenizer:

@@ -85,10 +85,11 @@ class ManagedServer:
         self.pid: int | None = None
         self.ending: str | None = None
         """How the server ended, once it has."""
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
         first = self._next_word()
         if first.startswith("pid "):
             self.pid = int(first[4:])
-            threading.Thread(target=self._watch, daemon=True).start()
+            self._watcher.start()
         else:
             self.ending = first or "could not be started"
 
@@ -159,8 +160,14 @@ class ManagedServer:
             self._keeper.wait(timeout=END_S)
         except subprocess.TimeoutExpired:
             self._keeper.kill()
+            self._keeper.wait()
+        if self.pid is not None:
+            self._watcher.join()
+        if self._keeper.stdout is not None:
+            self._keeper.stdout.close()
         sys.stderr.write(self._read(-KEPT_BYTES))
         sys.stderr.flush()
+        self._log.close()
 
 
 def descendants(pid: int, proc: Path = Path("/proc")) -> tuple[int, ...]:

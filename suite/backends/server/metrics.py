@@ -6,6 +6,9 @@ import math
 import re
 from collections.abc import Mapping
 
+from suite.backends.server.faults import ServerFault
+from suite.backends.server.wire import Endpoint
+
 LINE = re.compile(r"(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(?P<labels>.*)\})?\s+(?P<value>[^\s]+)(?:\s+-?\d+)?\s*$")
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"')
 MOST_LINES = 100_000
@@ -34,7 +37,16 @@ TOTALS = frozenset(
 """Counters: what counts is how much they grew."""
 
 
-def read_metrics(text: str) -> dict[str, float]:
+def fetch_metrics(endpoint: Endpoint, path: str) -> dict[str, float]:
+    """What a server tells at `path` now, by our names; empty without a path, and where nothing of it can be read."""
+    try:
+        status, body = endpoint.get(path, timeout_s=10) if path else (404, b"")
+    except ServerFault:
+        return {}
+    return parse_metrics(body.decode("utf-8", "replace")) if status == 200 else {}
+
+
+def parse_metrics(text: str) -> dict[str, float]:
     """The known quantities, by our name; what is no number, or not there, is left out."""
     sums: dict[str, float] = {}
     blocks: float | None = None

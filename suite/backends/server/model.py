@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from suite.backends.base import Arrived, Message, Prefilled, check_room
@@ -13,9 +13,9 @@ from suite.backends.server.dialects import GREEDY, Dialect
 from suite.backends.server.faults import ServerFault
 from suite.backends.server.logged import Logged, read_log
 from suite.backends.server.managed import ManagedServer
-from suite.backends.server.metrics import growth, read_metrics
+from suite.backends.server.metrics import fetch_metrics, growth
 from suite.backends.server.options import ServerOptions
-from suite.backends.server.prompting import CHAT, COMPLETIONS, ChatPrompter, Prompter
+from suite.backends.server.prompting import CHAT, COMPLETIONS, ChatPrompter, Prompt, Prompter
 from suite.backends.server.receiving import Received, receive
 from suite.backends.server.tokenizing import Tokenizer
 from suite.backends.server.wire import Endpoint
@@ -50,7 +50,7 @@ class ServedModel:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._tokenizer = parts.tokenizer
-        self._endpoint = parts.endpoint
+        self.endpoint = parts.endpoint
         self.context_tokens = parts.context_tokens
         self.threads = parts.options.n_threads or 1
         self.facts = parts.facts
@@ -59,7 +59,7 @@ class ServedModel:
         self.logprobs: list[float] = []
         self._last: tuple[tuple[int, ...], str] = ((), "")
         self._seen: list[dict[str, float]] = []
-        self._metrics_before = self._read_metrics()
+        self._metrics_before = self.read_metrics()
 
     def render(self, messages: Sequence[Message]) -> list[int]:
         """See `LoadedModel.render`."""
@@ -88,13 +88,12 @@ class ServedModel:
         Raises VariantInvalid where the server counts other tokens than were asked, ServerFault where it fails.
         """
         check_room(len(prompt), max_new_tokens, self.context_tokens)
-        asked = self._parts.prompter.make(prompt, exact=self.stop_at_end)
-        body = {**self._body(max_new_tokens), **asked.body}
+        asked = self.compose(prompt, max_new_tokens)
         mark = self._parts.managed.mark() if self._parts.managed else 0
-        received = self._receive(asked.path, body)
+        received = self._receive(asked.path, asked.body)
         logged = read_log(self._parts.managed.since(mark)) if self._parts.managed else None
         self._check_prompt(received, asked.tokens, prompt)
-        tokens = self._time(received, max_new_tokens)
+        tokens = self.time_tokens(received, max_new_tokens)
         self._note(received, tokens, logged)
         first_at = tokens[0][1] if tokens else monotonic()
         evaluated = self._evaluated(received, asked.tokens, logged, len(tokens))
@@ -103,6 +102,11 @@ class ServedModel:
             yield Arrived(token, at)
         if received.finish == "stop" and self.stop_at_end:
             yield Arrived(END, tokens[-1][1] if tokens else first_at)
+
+    def compose(self, prompt: Sequence[int], max_new_tokens: int) -> Prompt:
+        """The request for an answer to `prompt`. Raises VariantInvalid where the server cannot be asked that."""
+        asked = self._parts.prompter.make(prompt, exact=self.stop_at_end)
+        return replace(asked, body={**self._body(max_new_tokens), **asked.body})
 
     def _body(self, max_new_tokens: int) -> dict[str, Any]:
         parts, dialect = self._parts, self._parts.dialect
@@ -127,7 +131,7 @@ class ServedModel:
         try:
             if self._parts.forgets == "flush":
                 self._flush()
-            return receive(self._endpoint, path, body)
+            return receive(self.endpoint, path, body)
         except ServerFault as fault:
             raise (self._parts.managed.explain(fault) if self._parts.managed else fault) from None
 
@@ -140,12 +144,12 @@ class ServedModel:
         common = {"model": parts.served_model, **parts.options.extra_body}
         if parts.dialect.throwaway:
             path, own = parts.dialect.throwaway
-            self._endpoint.post(path, {**common, **own})
+            self.endpoint.post(path, {**common, **own})
             return
         usual = {**GREEDY, "stream": False, "max_tokens": 1, **common}
-        status, _ = self._endpoint.post(COMPLETIONS, {**usual, "prompt": "#"})
+        status, _ = self.endpoint.post(COMPLETIONS, {**usual, "prompt": "#"})
         if status == 404 and isinstance(parts.prompter, ChatPrompter):
-            self._endpoint.post(CHAT, {**usual, "messages": [{"role": "user", "content": "#"}]})
+            self.endpoint.post(CHAT, {**usual, "messages": [{"role": "user", "content": "#"}]})
 
     def _check_prompt(self, received: Received, expected: int, prompt: Sequence[int]) -> None:
         """Raise VariantInvalid when the server evaluated another prompt than it was asked."""
@@ -159,7 +163,11 @@ class ServedModel:
                 f"the server encoded the prompt otherwise: {len(received.prompt_ids)} tokens there, {len(prompt)} here"
             )
 
-    def _time(self, received: Received, max_new_tokens: int) -> list[tuple[int, float]]:
+    def time_tokens(self, received: Received, max_new_tokens: int) -> list[tuple[int, float]]:
+        """The tokens of an answer with the clock's reading when each had arrived.
+
+        Raises VariantInvalid when the server counted others.
+        """
         ended = Ended(
             reason=received.finish or "",
             most=max_new_tokens,
@@ -212,23 +220,17 @@ class ServedModel:
         """See `Remote.readings`: what the server counted and timed itself, beside what the client saw of the same requests."""
         return {
             "client_requests": float(len(self._seen)),
-            "client_retries": float(self._endpoint.retried),
+            "client_retries": float(self.endpoint.retried),
             **_rate(self._seen, "client_decode_tok_s", "later", "decode_s"),
             **_rate(self._seen, "server_decode_tok_s", "server_steps", "server_decode_s"),
             **_rate(self._seen, "server_kernel_tok_s", "server_steps", "kernel_s"),
             **_rate(self._seen, "client_tokens_a_chunk", "tokens", "chunks"),
-            **growth(self._metrics_before, self._read_metrics()),
+            **growth(self._metrics_before, self.read_metrics()),
         }
 
-    def _read_metrics(self) -> dict[str, float]:
-        path = self._parts.options.metrics
-        if not path:
-            return {}
-        try:
-            status, body = self._endpoint.get(path, timeout_s=10)
-        except ServerFault:
-            return {}
-        return read_metrics(body.decode("utf-8", "replace")) if status == 200 else {}
+    def read_metrics(self) -> dict[str, float]:
+        """What the server tells at its `metrics` path now, by our names; empty where it tells nothing."""
+        return fetch_metrics(self.endpoint, self._parts.options.metrics)
 
     def process_ids(self) -> Sequence[int]:
         """See `Remote.process_ids`."""
