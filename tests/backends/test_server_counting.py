@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from suite.backends.server.counting import UNKNOWN, Arrival, Ended, merge, time_tokens
 from suite.backends.server.logged import read_log
-from suite.backends.server.metrics import growth, parse_metrics
+from suite.backends.server.metrics import decode_rate, growth, parse_metrics
 from suite.backends.server.overhead import describe_overhead, overhead_s
 from suite.errors import VariantInvalid
 
@@ -108,16 +108,22 @@ def test_metrics_of_vllm_are_read() -> None:
         "server_prefix_cache_queries": 120,
         "server_prefix_cache_hits": 16,
         "server_kv_cache_tokens": 8192,
-        "server_decode_s": 4.5,
+        "server_total_decode_s": 4.5,
     }
 
 
 def test_metrics_of_llama_server_are_read_and_counters_tell_how_much_they_grew() -> None:
     before = parse_metrics(LLAMA)
-    assert before == {"server_new_tokens": 30, "server_decode_s": 0.25, "server_waiting": 0}
+    assert before == {"server_new_tokens": 30, "server_total_decode_s": 0.25, "server_waiting": 0}
     after = {**before, "server_new_tokens": 45.0, "server_waiting": 2.0}
-    assert growth(before, after) == {"server_new_tokens": 15, "server_decode_s": 0, "server_waiting": 2}
+    assert growth(before, after) == {"server_new_tokens": 15, "server_total_decode_s": 0, "server_waiting": 2}
     assert growth({"server_new_tokens": 45.0}, {"server_new_tokens": 5.0}) == {"server_new_tokens": 5}
+
+
+def test_the_decode_rate_of_a_server_is_over_tokens_but_the_first_ones() -> None:
+    grown = {"server_new_tokens": 45.0, "server_decoded_requests": 5.0, "server_total_decode_s": 0.4}
+    assert decode_rate(grown) == {"server_metrics_tok_s": pytest.approx(100)}
+    assert decode_rate({"server_new_tokens": 45.0}) == {}
 
 
 @given(st.text(max_size=300))

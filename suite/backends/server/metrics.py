@@ -21,8 +21,8 @@ KNOWN: Mapping[str, tuple[str, ...]] = {
     "server_prefix_cache_hits": ("vllm:prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits_total"),
     "server_prompt_tokens": ("vllm:prompt_tokens_total", "llamacpp:prompt_tokens_total"),
     "server_new_tokens": ("vllm:generation_tokens_total", "llamacpp:tokens_predicted_total"),
-    "server_prompt_s": ("vllm:request_prefill_time_seconds_sum", "llamacpp:prompt_seconds_total"),
-    "server_decode_s": ("vllm:request_decode_time_seconds_sum", "llamacpp:tokens_predicted_seconds_total"),
+    "server_total_prompt_s": ("vllm:request_prefill_time_seconds_sum", "llamacpp:prompt_seconds_total"),
+    "server_total_decode_s": ("vllm:request_decode_time_seconds_sum", "llamacpp:tokens_predicted_seconds_total"),
     "server_decoded_requests": ("vllm:request_decode_time_seconds_count",),
     "server_preemptions": ("vllm:num_preemptions_total",),
 }
@@ -31,7 +31,7 @@ KNOWN: Mapping[str, tuple[str, ...]] = {
 TOTALS = frozenset(
     {
         "server_prefix_cache_queries", "server_prefix_cache_hits", "server_prompt_tokens", "server_new_tokens",
-        "server_prompt_s", "server_decode_s", "server_decoded_requests", "server_preemptions",
+        "server_total_prompt_s", "server_total_decode_s", "server_decoded_requests", "server_preemptions",
     }
 )  # fmt: skip
 """Counters: what counts is how much they grew."""
@@ -73,6 +73,13 @@ def growth(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str,
         name: value - before.get(name, 0.0) if name in TOTALS and value >= before.get(name, 0.0) else value
         for name, value in after.items()
     }
+
+
+def decode_rate(grown: Mapping[str, float]) -> dict[str, float]:
+    """The decode rate by counters that grew: tokens but the first of each request / time between first and last (vLLM)."""
+    requests, tokens = grown.get("server_decoded_requests", 0.0), grown.get("server_new_tokens", 0.0)
+    seconds = grown.get("server_total_decode_s", 0.0)
+    return {"server_metrics_tok_s": (tokens - requests) / seconds} if requests and seconds > 0 else {}
 
 
 def _capacity(labels: Mapping[str, str]) -> float | None:

@@ -13,7 +13,7 @@ from suite.backends.server.dialects import GREEDY, Dialect
 from suite.backends.server.faults import ServerFault
 from suite.backends.server.logged import Logged, read_log
 from suite.backends.server.managed import ManagedServer
-from suite.backends.server.metrics import fetch_metrics, growth
+from suite.backends.server.metrics import decode_rate, fetch_metrics, growth
 from suite.backends.server.options import ServerOptions
 from suite.backends.server.prompting import CHAT, COMPLETIONS, ChatPrompter, Prompt, Prompter
 from suite.backends.server.receiving import Received, receive
@@ -213,19 +213,25 @@ class ServedModel:
             seen |= {"server_steps": received.timings.new_tokens - 1.0, "server_decode_s": received.timings.decode_s}
         elif logged is not None and logged.decode_s > 0:
             seen |= {"server_steps": float(logged.steps), "server_decode_s": logged.decode_s}
-            seen |= {"kernel_s": logged.kernel_s}
+            seen |= {"kernel_steps": float(logged.steps), "kernel_s": logged.kernel_s}
         self._seen.append(seen)
 
     def readings(self) -> Mapping[str, float]:
         """See `Remote.readings`: what the server counted and timed itself, beside what the client saw of the same requests."""
+        grown = growth(self._metrics_before, self.read_metrics())
         return {
             "client_requests": float(len(self._seen)),
             "client_retries": float(self.endpoint.retried),
             **_rate(self._seen, "client_decode_tok_s", "later", "decode_s"),
             **_rate(self._seen, "server_decode_tok_s", "server_steps", "server_decode_s"),
-            **_rate(self._seen, "server_kernel_tok_s", "server_steps", "kernel_s"),
+            **_rate(self._seen, "server_kernel_tok_s", "kernel_steps", "kernel_s"),
+            **_total(self._seen, "server_decode_steps", "server_steps"),
+            **_total(self._seen, "server_decode_s", "server_decode_s"),
+            **_total(self._seen, "server_kernel_steps", "kernel_steps"),
+            **_total(self._seen, "server_kernel_s", "kernel_s"),
             **_rate(self._seen, "client_tokens_a_chunk", "tokens", "chunks"),
-            **growth(self._metrics_before, self.read_metrics()),
+            **grown,
+            **decode_rate(grown),
         }
 
     def read_metrics(self) -> dict[str, float]:
@@ -248,6 +254,12 @@ class ServedModel:
         """End the server that was started for this model."""
         if self._parts.managed is not None:
             self._parts.managed.close()
+
+
+def _total(seen: Sequence[Mapping[str, float]], name: str, what: str) -> dict[str, float]:
+    """All of `what`, where any request has it."""
+    told = [entry[what] for entry in seen if what in entry]
+    return {name: sum(told)} if told else {}
 
 
 def _rate(seen: Sequence[Mapping[str, float]], name: str, count: str, over: str) -> dict[str, float]:
