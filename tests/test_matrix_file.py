@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 
 import pytest
 
+from suite import backends
 from suite.errors import MatrixFileError, UsageError, nearest
 from suite.matrix import load_matrix, select_variants
 from suite.records import Deadlines, Gate, Matrix, Protocol, Tolerance
@@ -113,13 +114,13 @@ def test_the_matrix_of_this_repository_is_the_default_of_six_variants() -> None:
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_every_example_is_valid_and_explains_itself(example: Path) -> None:
-    matrix = load_matrix(example, options_of=options_of)
+    matrix = load_matrix(example, options_of=backends.options_of)
     assert matrix.reference is not None
     assert example.read_text(encoding="utf-8").startswith("# ")
 
 
 def test_there_are_examples() -> None:
-    assert {path.stem for path in EXAMPLES} >= {"llama-3.1-8b-gpu", "qwen2.5-7b-gpu", "kv-cache-types"}
+    assert {path.stem for path in EXAMPLES} >= {"llama-3.1-8b-gpu", "qwen2.5-7b-gpu", "kv-cache-types", "servers"}
 
 
 # ------------------------------------------------------------------------------------------- what is filled in

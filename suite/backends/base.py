@@ -67,6 +67,19 @@ class Prefilled:
 
     evaluated_tokens: int
     """As counted by the backend, not by us: fewer than the prompt's means that a cache answered."""
+    started_at: float | None = None
+    """Reading of the model's clock when the request began, where that is not when its stream was asked for."""
+    at: float | None = None
+    """Reading when the prompt had been evaluated, where that is not now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """A token that came earlier than it is yielded: what reads a stream to its end first has the times of its parts."""
+
+    token: int
+    at: float
+    """Reading of the model's clock."""
 
 
 class LoadedModel(Protocol):
@@ -110,11 +123,12 @@ class LoadedModel(Protocol):
         """Whether this token ends an answer."""
         ...
 
-    def stream(self, prompt: Sequence[int], max_new_tokens: int) -> Iterator[Prefilled | int]:
+    def stream(self, prompt: Sequence[int], max_new_tokens: int) -> Iterator[Prefilled | Arrived | int]:
         """Clear all state, evaluate `prompt`, and yield `Prefilled`, then up to `max_new_tokens` greedy tokens.
 
-        Each item is yielded when it is available to the program (device synchronized). Does not stop at end tokens:
-        that is the caller's decision. Raises ValueError if prompt and answer do not fit the context.
+        Each item is yielded when it is available to the program (device synchronized), or tells when it was. Does not
+        stop at end tokens: that is the caller's decision (but see `Stopping`). Raises ValueError if prompt and answer do
+        not fit the context.
         """
         ...
 
@@ -151,6 +165,47 @@ class Weighing(Protocol):
         The way is that of generating, with the same batches, so that a model's own greedy answer weighs what it weighed when
         it was generated. Raises ValueError if prompt and answer do not fit the context.
         """
+        ...
+
+
+@runtime_checkable
+class Telling(Protocol):
+    """The part of `Weighing` that a server may have: it says how likely its own tokens are, and cannot be asked of others."""
+
+    keep_logprobs: bool
+    logprobs: list[float]
+
+
+@runtime_checkable
+class Stopping(Protocol):
+    """What a `LoadedModel` may be able to do besides: end an answer by itself, as servers do.
+
+    Its `stream` still yields a token for which `is_end` is true where the answer ended.
+    """
+
+    stop_at_end: bool
+    """True after loading. While False, `stream` goes on past end tokens: what is timed has a fixed length."""
+
+
+@runtime_checkable
+class Remote(Protocol):
+    """What a `LoadedModel` is besides, when its weights are not in this process."""
+
+    def process_ids(self) -> Sequence[int]:
+        """The processes of this machine that hold the model; none where they are elsewhere or nobody knows them."""
+        ...
+
+    def readings(self) -> Mapping[str, float]:
+        """What the server itself says of the requests since it was loaded, with units in names: finite numbers."""
+        ...
+
+
+@runtime_checkable
+class Sparing(Protocol):
+    """What a `Backend` may be able to say besides: that a variant of its can do without weights on this disk."""
+
+    def needs_weights(self, options: Mapping[str, Any]) -> bool:
+        """Whether a variant with these options needs them."""
         ...
 
 
@@ -270,11 +325,15 @@ class Backend(Protocol):
     """Frozen dataclass of the options, each with a default; validated before anything is loaded."""
     requires: ClassVar[tuple[str, ...]]
     """Names of the modules that must be importable; otherwise the variant is NOT_MEASURED."""
-    weights_format: ClassVar[Literal["gguf", "safetensors", "none"]]
     makes: ClassVar[tuple[str, ...]]
     """Recipes that `make` knows, e.g. GGUF types."""
     makers: ClassVar[tuple[str, ...]]
     """Modules of `requires` whose version decides what `make` writes."""
+
+    @property
+    def weights_format(self) -> Literal["gguf", "safetensors", "none", "any"]:
+        """A class variable. ``any`` takes either as it is."""
+        ...
 
     def load(self, weights: Path | None, options: Any, prompt_format: str) -> LoadedModel:
         """Load from a local file or directory.

@@ -20,6 +20,7 @@ from suite.cli.diff import declare_diff, show_diff
 from suite.cli.doctor import declare_doctor, show_doctor
 from suite.cli.explain import declare_explain, show_explanation
 from suite.cli.history import declare_history, show_history
+from suite.cli.load import declare_load, run_load
 from suite.cli.plan import declare_plan, show_plan
 from suite.cli.recommend import declare_recommend, show_recommendation
 from suite.cli.report import declare_report, find_run, show_report
@@ -95,6 +96,11 @@ COMMANDS = {
         summary="measure how much this machine varies when nothing changes",
         declare=declare_calibrate,
         execute=run_calibrate,
+    ),
+    "load": Command(
+        summary="what a server delivers to one client and to many, and where more clients gain little",
+        declare=declare_load,
+        execute=run_load,
     ),
     "selftest": Command(
         summary="prove on this machine that verdicts neither cry wolf nor sleep",

@@ -180,7 +180,14 @@ class Launcher:
         log = self.logs / f"{variant.name}.log"
         try:
             self.logs.mkdir(parents=True, exist_ok=True)
-            return Worker(variant.name, log=log, launch=index, cpus=self.cpus, python=variant.python)
+            return Worker(
+                variant.name,
+                log=log,
+                launch=index,
+                cpus=self.cpus,
+                python=variant.python,
+                passing=named_variables(variant),
+            )
         except OSError as error:
             raise VariantError(
                 f"variants.{variant.name}: its worker could not be started (log {log}): {error}; "
@@ -213,6 +220,11 @@ def check_libraries(variant: Variant, loaded: Loaded) -> None:
 def _lies_in(file: str, prefix: str) -> bool:
     """As it is named, or with links followed: environments link to what others hold."""
     return Path(file).is_relative_to(prefix) or Path(file).resolve().is_relative_to(Path(prefix).resolve())
+
+
+def named_variables(variant: Variant) -> list[str]:
+    """Environment variables that the variant's options name: an option called ``…_env`` says where a secret is to be found."""
+    return [str(value) for name, value in variant.options.items() if name.endswith("_env") and value]
 
 
 def options_in_force(variant: Variant) -> dict[str, Any]:

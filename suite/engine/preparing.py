@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from suite import backends
-from suite.backends.base import Backend
+from suite.backends.base import Backend, Sparing
 from suite.engine.progress import Progress
 from suite.errors import MatrixFileError, VariantError
 from suite.models.anatomy import Anatomy, read_anatomy
@@ -64,6 +64,8 @@ class Preparer:
         Raises Unavailable when they cannot be had, MatrixFileError when they are not what the variant needs, VariantError
         when the disk refuses to give or to take them.
         """
+        if not _needs_weights(variant):
+            return Prepared(weights=None, artifact=None)
         key = (variant.source, variant.backend, variant.make)
         if key not in self._known:
             try:
@@ -77,12 +79,10 @@ class Preparer:
 
     def _prepare(self, variant: Variant) -> Prepared:
         backend = backends.resolve(variant.backend)
-        if backend.weights_format == "none":
-            return Prepared(weights=None, artifact=None)
         located = locate(
             parse_source(variant.source, base=self._base), base=self._base, where=f"variants.{variant.name}"
         )
-        if backend.weights_format == "gguf":
+        if backend.weights_format == "gguf" or (backend.weights_format == "any" and located.is_gguf):
             return self._prepare_gguf(variant, backend, located)
         return self._prepare_safetensors(variant, backend, located)
 
@@ -136,6 +136,14 @@ class Preparer:
         suffix = "" if backend.weights_format == "safetensors" else f".{recipe}.gguf"
         key = {"recipe": recipe, "source sha256": self._hashes.sha256(source), **_makers(backend)}
         return self._cache.fetch_or_make(key, suffix, run)
+
+
+def _needs_weights(variant: Variant) -> bool:
+    """Whether the variant is of weights on this disk: some backends have none, and a server may have its own."""
+    backend = backends.resolve(variant.backend)
+    if isinstance(backend, Sparing):
+        return backend.needs_weights(variant.options)
+    return backend.weights_format != "none"
 
 
 def _makers(backend: Backend) -> dict[str, str]:

@@ -310,6 +310,7 @@ class SpeedPass:
                     seen=memory.seen,
                     limits=self._limits.summarize(live.variant.name),
                     kv_cache_tokens=tokens,
+                    readings=memory.readings,
                 )
             ]
         return []

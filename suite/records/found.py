@@ -89,10 +89,14 @@ class Generation:
 
     @property
     def decode_tok_s(self) -> float | None:
-        """(n - 1) / (last - first token time); None for fewer than two tokens, or when no time passed between them."""
-        if len(self.token_times_s) < 2 or self.token_times_s[-1] <= self.token_times_s[0]:
+        """(n - 1) / (last - first token time); None for fewer than two tokens, or when no time passed between them.
+
+        Tokens that came together with the first one, as a server may send them, were made before it and do not count.
+        """
+        times = self.token_times_s
+        if len(times) < 2 or times[-1] <= times[0]:
             return None
-        return (len(self.token_times_s) - 1) / (self.token_times_s[-1] - self.token_times_s[0])
+        return sum(time > times[0] for time in times) / (times[-1] - times[0])
 
     @property
     def prefill_tok_s(self) -> float | None:
@@ -248,6 +252,8 @@ class Launch:
     """What the device gave meanwhile; None for simulated time, without a `Demand`, and in runs before it was measured."""
     kv_cache_tokens: int | None = None
     """Tokens that `kv_cache_bytes` and `kv_cache_reported_bytes` are of; None in runs before it was kept."""
+    readings: Mapping[str, float] = field(default_factory=dict)
+    """What a server said of itself when the launch was over, with units in names: reported, in no key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -213,6 +213,8 @@ class Memory:
     """What the worker saw since the model was loaded: see `suite.records.Launch.seen`."""
     held_bytes: int | None = None
     """Anonymous memory and accelerator memory, now."""
+    readings: Mapping[str, float] = field(default_factory=dict)
+    """What a server says of itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,7 +258,7 @@ class Made:
 class Failed:
     """The request failed, the worker lives on."""
 
-    kind: Literal["load", "unavailable", "usage", "failure"]
+    kind: Literal["load", "unavailable", "usage", "invalid", "failure"]
     message: str
 
 

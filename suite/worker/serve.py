@@ -14,6 +14,7 @@ from typing import Any
 
 from suite import backends, clock
 from suite.backends.base import (
+    Arrived,
     Backend,
     Batching,
     Continuing,
@@ -21,10 +22,13 @@ from suite.backends.base import (
     LoadedModel,
     Prefilled,
     Probing,
+    Remote,
     Seeing,
+    Stopping,
+    Telling,
     Weighing,
 )
-from suite.errors import LoadError, QuantdriftError, Unavailable, UsageError
+from suite.errors import LoadError, QuantdriftError, Unavailable, UsageError, VariantInvalid
 from suite.worker import memory
 from suite.worker.forcing import examine
 from suite.worker.messages import (
@@ -77,6 +81,8 @@ class Server:
             return Failed(kind="unavailable", message=str(fault))
         except LoadError as fault:
             return Failed(kind="load", message=str(fault))
+        except VariantInvalid as fault:
+            return Failed(kind="invalid", message=str(fault))
         except (UsageError, QuantdriftError) as fault:
             return Failed(kind="usage", message=str(fault))
         except Exception as fault:  # noqa: BLE001 - the boundary of the process: whatever a library raises is an answer
@@ -134,9 +140,11 @@ class Server:
 
     def _generate(self, request: Generate) -> Generated:
         model = self._loaded
-        weighing = model if isinstance(model, Weighing) else None
-        if weighing is not None:
-            weighing.keep_logprobs = request.logprobs
+        telling = model if isinstance(model, Telling) else None
+        if telling is not None:
+            telling.keep_logprobs = request.logprobs
+        if isinstance(model, Stopping):
+            model.stop_at_end = request.stop_at_end
         observer = Observer(model.threads)
         stream = _stream(model, request)
         is_end: Callable[[int], bool] = model.is_end if request.stop_at_end else _never
@@ -153,9 +161,8 @@ class Server:
             prefill_s=timed.prefill_s,
             token_times_s=timed.times_s,
             witness=witness,
-            # that of an end token is left out, as the token is
-            logprobs=_finite(weighing.logprobs[: len(timed.tokens)]) if weighing and request.logprobs else None,
-            held_bytes=memory.held_bytes(),
+            logprobs=_told(telling.logprobs, len(timed.tokens)) if telling and request.logprobs else None,
+            held_bytes=self._held(),
             memory=timed.memory,
         )
 
@@ -178,12 +185,17 @@ class Server:
             prefill_s=timed.prefill_s,
             token_times_s=timed.times_s,
             witness=witness,
-            held_bytes=memory.held_bytes(),
+            held_bytes=self._held(),
         )
+
+    def _held(self) -> int | None:
+        """Anonymous memory; None of a model that lies in other processes."""
+        model = self._loaded
+        return None if isinstance(model, Remote) else memory.held_bytes()
 
     def _held_beside_cache(self) -> int | None:
         """Anonymous memory without the KV cache, as far as the backend tells its size: that one may grow."""
-        held, cache = memory.held_bytes(), self._loaded.kv_cache_bytes()
+        held, cache = self._held(), self._loaded.kv_cache_bytes()
         return None if held is None else held - (cache[0] if cache else 0)
 
     def _unload(self) -> Unloaded:
@@ -209,16 +221,19 @@ class Server:
 
     def _measure(self) -> Memory:
         self._watch_device()
-        cache = self._loaded.kv_cache_bytes()
+        model = self._loaded
+        cache = model.kv_cache_bytes()
+        remote = model if isinstance(model, Remote) else None
         seen = self._throttling.read() if self._throttling else {}
         return Memory(
-            peak_rss_bytes=memory.peak_rss_bytes(),
-            uss_bytes=memory.uss_bytes(),
+            peak_rss_bytes=memory.peak_rss_of(remote.process_ids()) if remote else memory.peak_rss_bytes(),
+            uss_bytes=memory.uss_of(remote.process_ids()) if remote else memory.uss_bytes(),
             peak_device_bytes=self._peak_device,
             kv_cache_bytes=cache[0] if cache else None,
             kv_cache_tokens=cache[1] if cache else None,
-            seen={**seen, **(self._loaded.seen if isinstance(self._loaded, Seeing) else {})},
-            held_bytes=_held_anywhere(),
+            seen={**seen, **(model.seen if isinstance(model, Seeing) else {})},
+            held_bytes=None if remote else _held_anywhere(),
+            readings=dict(remote.readings()) if remote else {},
         )
 
     def _probe(self, request: Probe) -> Probed:
@@ -232,8 +247,15 @@ class Server:
             self._cpus = CpuProbe(request.threads)
         return Probed(**asdict(self._cpus.read(request.size_bytes)))
 
+    def end(self) -> None:
+        """Let go of what would outlive this process: a server that was started for the model."""
+        if isinstance(self._model, Remote):
+            self._loaded.close()
+
     def _watch_device(self) -> None:
-        seen = [value for value in (memory.device_bytes(), self._loaded.device_bytes(), self._peak_device) if value]
+        model = self._loaded
+        holders = model.process_ids() if isinstance(model, Remote) else None
+        seen = [value for value in (memory.device_bytes(holders), model.device_bytes(), self._peak_device) if value]
         self._peak_device = max(seen, default=None)
 
 
@@ -249,6 +271,11 @@ def _finite(logprobs: list[float]) -> list[float] | None:
     return logprobs if all(map(math.isfinite, logprobs)) else None
 
 
+def _told(logprobs: list[float], tokens: int) -> list[float] | None:
+    """Those of the answer's tokens: that of an end token is left out, as the token is. None where a server told of fewer."""
+    return _finite(logprobs[:tokens]) if len(logprobs) >= tokens else None
+
+
 def _make(request: Make) -> Made:
     backends.resolve(request.backend).make(request.recipe, Path(request.source), Path(request.destination))
     return Made()
@@ -258,7 +285,7 @@ def _never(_token: object) -> bool:
     return False
 
 
-def _stream(model: LoadedModel, request: Generate) -> Iterator[Prefilled | int]:
+def _stream(model: LoadedModel, request: Generate) -> Iterator[Prefilled | Arrived | int]:
     """Tokens from an empty state, or from what is kept of it."""
     if request.kept is None:
         return model.stream(request.prompt, request.max_new_tokens)

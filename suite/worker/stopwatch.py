@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
-from suite.backends.base import Prefilled
+from suite.backends.base import Arrived, Prefilled
 from suite.clock import Clock
 
 Token = TypeVar("Token")
@@ -31,13 +31,13 @@ class Timed(Generic[Token]):
 
 def time_stream(
     now: Clock,
-    stream: Iterator[Prefilled | Token],
+    stream: Iterator[Prefilled | Arrived | Token],
     is_end: Callable[[Token], bool],
     *,
     watch: int = 0,
     read: Read | None = None,
 ) -> Timed[Token]:
-    """Take the time of every item of a stream, and `read` the memory every `watch` tokens.
+    """Take the time of every item of a stream, unless it brings its own, and `read` the memory every `watch` tokens.
 
     What reading takes is left out of all times that follow.
     """
@@ -47,12 +47,14 @@ def time_stream(
     for item in stream:
         elapsed = now() - start - stopped_s
         if isinstance(item, Prefilled):
-            timed.evaluated, timed.prefill_s = item.evaluated_tokens, elapsed
+            start = start if item.started_at is None else item.started_at
+            timed.evaluated, timed.prefill_s = item.evaluated_tokens, elapsed if item.at is None else item.at - start
             continue
-        if is_end(item):
+        token, elapsed = (cast("Token", item.token), item.at - start) if isinstance(item, Arrived) else (item, elapsed)
+        if is_end(token):
             timed.ended = True
             break
-        timed.tokens.append(item)
+        timed.tokens.append(token)
         timed.times_s.append(elapsed)
         if watch and read is not None and len(timed.tokens) % watch == 0:
             stopped = now()
