@@ -75,8 +75,8 @@ def held_bytes() -> int | None:
 
 
 def peak_rss_of(processes: Sequence[int], proc: Path = Path("/proc")) -> int | None:
-    """The sum of the highest resident sets of other processes, bytes, without what is resident of program files now; None for none,
-    or where the kernel does not tell.
+    """The sum of the highest resident sets of other processes, bytes, without what is resident of program files now; None for
+    none, or where the kernel does not tell.
 
     Each had its peak at a time of its own, and pages that they share count in each: an upper bound.
     """
