@@ -247,7 +247,6 @@ def limits_remarks(report: LimitReport, scenario: str | None) -> tuple[str, ...]
     ends = dict.fromkeys(f"{wording.size(rate)}/s" for rate in (min(rates), max(rates))) if rates else {}
     span = " to ".join(ends)
     told = wording.listed(shares, 12)
-    sentence = (
-        f"decoding reached of the memory bandwidth ({span}): {told} (all limits: quantdrift report --format limits)"
-    )
+    where = "all limits: quantdrift report --format limits"
+    sentence = f"share of the memory bandwidth ({span}) that decoding reached: {told} ({where})"
     return (sentence, *report.disagreements)
