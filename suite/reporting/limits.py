@@ -80,7 +80,7 @@ def _rows(result: VariantResult, run: Run) -> Iterator[LimitRow]:
             mbu=_share(found.get((MBU, scope))),
             mfu=_share(found.get((MFU, scope))),
             decode_bound=_bound(limits.decode, 1 / decode if decode and timed.decodes else None),
-            prefill_bound=_bound(limits.prefill, timed.prompt_tokens / prefill if prefill else None),
+            prefill_bound=_bound(limits.prefill, timed.work.evaluated_tokens / prefill if prefill else None),
         )
 
 
