@@ -100,6 +100,7 @@ def test_chats_are_counted_alike(launch: Launch, both: tuple[LiveVariant, LiveVa
 COMPARE = """
 import json, sys
 from pathlib import Path
+from suite.backends.server.tokenizing import tokenizer_of
 from suite.engine.passage import PASSAGE
 for tokenizer in (tokenizer_of(Path(file), "chat") for file in sys.argv[1:]):
     texts = [PASSAGE, "Zähle – bitte! 🙂", "<|im_end|>", ""]
