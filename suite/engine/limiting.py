@@ -11,7 +11,7 @@ import psutil
 from suite.engine.launching import LiveVariant
 from suite.engine.sampling import device_of
 from suite.errors import QuantdriftError
-from suite.metrics.roofline import decode_bytes
+from suite.metrics.roofline import Work, decode_bytes
 from suite.records import Limits, Scenario, Streamed
 from suite.stats.robust import median
 from suite.worker.messages import Probe, Probed
@@ -46,7 +46,7 @@ class LimitProbe:
         demand = live.demand()
         if demand is None or live.loaded.simulated or live.variant.name in self._reasons:
             return
-        needed = decode_bytes(demand, scenario.prompt_tokens, scenario.new_tokens)
+        needed = decode_bytes(demand, work_of(scenario))
         key = live.variant.name, round(math.log(max(needed, 2), STEP))
         if len(self._readings.setdefault(key, [])) > turn:
             return
@@ -106,3 +106,8 @@ def is_on_accelerator(live: LiveVariant) -> bool:
     device = device_of(live.loaded.facts)
     layers = live.variant.options.get("n_gpu_layers")
     return device not in ("cpu", "gpu") if layers is None else device == "gpu" and layers != 0
+
+
+def work_of(scenario: Scenario) -> Work:
+    """What one slice of a scenario evaluates."""
+    return Work(prompt_tokens=scenario.prompt_tokens, new_tokens=scenario.new_tokens)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from suite.metrics.roofline import (
     Roofline,
+    Work,
     bandwidth_for,
     decode_bytes,
     decode_flop,
@@ -15,6 +16,7 @@ from suite.metrics.roofline import (
     prefill_bytes,
     prefill_flop,
     roofline,
+    shared_weight_bytes,
 )
 from suite.metrics.speed import FEWEST_GAPS, launch_values
 from suite.records import Demand, Launch, Limits, Measurement, Run, SpeedSample, VariantResult
@@ -33,22 +35,25 @@ class Timed:
     """What a scenario evaluated, by the samples that were taken of it."""
 
     scenario: str
-    prompt_tokens: int
-    new_tokens: int
+    work: Work
 
     @property
     def decodes(self) -> bool:
         """Whether it decodes enough tokens to tell a speed."""
-        return self.new_tokens - 1 >= FEWEST_GAPS
+        return self.work.new_tokens - 1 >= FEWEST_GAPS
 
 
 def timed_scenarios(samples: Iterable[SpeedSample]) -> tuple[Timed, ...]:
     """The scenarios of which there are samples, in order of first appearance."""
     found: dict[str, Timed] = {}
-    for s in samples:
-        made = Timed(scenario=s.scenario, prompt_tokens=s.prompt_tokens, new_tokens=s.new_tokens)
-        found.setdefault(s.scenario, made)
+    for sample in samples:
+        if sample.new_tokens > 0:
+            found.setdefault(sample.scenario, Timed(scenario=sample.scenario, work=_work_of(sample)))
     return tuple(found.values())
+
+
+def _work_of(sample: SpeedSample) -> Work:
+    return Work(prompt_tokens=sample.prompt_tokens, new_tokens=sample.new_tokens)
 
 
 def measure_limits(
@@ -88,16 +93,16 @@ def _shares(demand: Demand | None, timed: Timed) -> Iterable[tuple[str, str, Sha
 def _mbu(demand: Demand | None, timed: Timed, rate: float, limits: Limits) -> float | None:
     if demand is None:
         return None
-    needed = decode_bytes(demand, timed.prompt_tokens, timed.new_tokens)
+    needed = decode_bytes(demand, timed.work)
     bandwidth = bandwidth_for(limits, needed)
     return needed * rate / bandwidth if bandwidth else None
 
 
 def _mfu(demand: Demand | None, timed: Timed, rate: float, limits: Limits) -> float | None:
-    flop = prefill_flop(demand, timed.prompt_tokens) if demand else None
-    if flop is None or not limits.flop_s:
+    flop = prefill_flop(demand, timed.work) if demand else None
+    if flop is None or not limits.flop_s or timed.work.evaluated_tokens <= 0:
         return None
-    return flop / timed.prompt_tokens * rate / limits.flop_s
+    return flop / timed.work.evaluated_tokens * rate / limits.flop_s
 
 
 def _measure(metric: str, speed: Measurement, limits: Mapping[int, Limits], share: Share | None) -> Measurement:
@@ -161,13 +166,13 @@ def limits_of(result: VariantResult, samples: Iterable[SpeedSample]) -> tuple[Sc
 
 
 def _limits_of(demand: Demand, timed: Timed, given: Limits) -> ScenarioLimits:
-    prompt, new = timed.prompt_tokens, timed.new_tokens
-    needed = decode_bytes(demand, prompt, new)
+    work = timed.work
+    needed = decode_bytes(demand, work)
     return ScenarioLimits(
         timed=timed,
-        decode=roofline(needed, decode_flop(demand, prompt, new), given),
-        prefill=roofline(prefill_bytes(demand, prompt), prefill_flop(demand, prompt), given),
-        kv_bytes=needed - demand.weight_bytes,
+        decode=roofline(needed, decode_flop(demand, work), given),
+        prefill=roofline(prefill_bytes(demand, work), prefill_flop(demand, work), given),
+        kv_bytes=needed - shared_weight_bytes(demand, work),
     )
 
 

@@ -18,19 +18,43 @@ from suite.stats.robust import median
 Bound = Literal["memory", "arithmetic"]
 
 
-def decode_bytes(demand: Demand, prompt_tokens: int, new_tokens: int) -> float:
-    """Bytes read for each token that is decoded, the mean over a scenario: weights, and keys and values looked back on.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What a slice of a scenario evaluates."""
+
+    prompt_tokens: int
+    """Of each sequence."""
+    new_tokens: int
+    """The same of what is generated."""
+    kept_tokens: int = 0
+    """Prompt tokens that lie in the KV state already."""
+    batch: int = 1
+    """Sequences that are decoded together."""
+
+    @property
+    def evaluated_tokens(self) -> int:
+        """Prompt tokens that are evaluated, of all sequences together."""
+        return self.batch * (self.prompt_tokens - self.kept_tokens)
+
+
+def decode_bytes(demand: Demand, work: Work) -> float:
+    """Bytes read for each token that is decoded, the mean over a slice: weights, and keys and values looked back on.
 
     The first token comes out of the prompt; each of the ``new_tokens - 1`` others is evaluated behind all before it, and
-    looks back on those and itself: ``prompt + 1 … prompt + new_tokens - 1`` tokens, or a layer's window.
+    looks back on those and itself: ``prompt + 1 … prompt + new_tokens - 1`` tokens, or a layer's window. Sequences that are
+    decoded together share the weights.
     """
-    return demand.weight_bytes + sum(
-        group.layers * group.kv_bytes * _mean_attended(prompt_tokens, new_tokens, group.window)
-        for group in demand.attention
+    return shared_weight_bytes(demand, work) + sum(
+        group.layers * group.kv_bytes * _mean_attended(work, group.window) for group in demand.attention
     )
 
 
-def decode_flop(demand: Demand, prompt_tokens: int, new_tokens: int) -> float | None:
+def shared_weight_bytes(demand: Demand, work: Work) -> float:
+    """The part of `decode_bytes` that is weights."""
+    return min(demand.all_weight_bytes, demand.weight_bytes * work.batch) / work.batch
+
+
+def decode_flop(demand: Demand, work: Work) -> float | None:
     """Operations for each token that is decoded: ``2 × weights``, and those of attention; None where weights are not counted.
 
     Source: J. Kaplan et al., "Scaling laws for neural language models", arXiv:2001.08361, table 1, for the forward pass.
@@ -38,38 +62,42 @@ def decode_flop(demand: Demand, prompt_tokens: int, new_tokens: int) -> float | 
     if demand.body_parameters is None or demand.head_parameters is None:
         return None
     attention = sum(
-        group.layers * group.attended_flop * _mean_attended(prompt_tokens, new_tokens, group.window)
-        for group in demand.attention
+        group.layers * group.attended_flop * _mean_attended(work, group.window) for group in demand.attention
     )
     return 2 * (demand.body_parameters + demand.head_parameters) + attention
 
 
-def prefill_flop(demand: Demand, prompt_tokens: int) -> float | None:
-    """Operations for a prompt: as for decoding, but only its last token is multiplied with the output matrix."""
+def prefill_flop(demand: Demand, work: Work) -> float | None:
+    """Operations for the prompts: as for decoding, but only the last token of each is multiplied with the output matrix."""
     if demand.body_parameters is None or demand.head_parameters is None:
         return None
     attention = sum(
-        group.layers * group.attended_flop * _sum_attended(prompt_tokens, group.window) for group in demand.attention
+        group.layers
+        * group.attended_flop
+        * (_sum_attended(work.prompt_tokens, group.window) - _sum_attended(work.kept_tokens, group.window))
+        for group in demand.attention
     )
-    return 2 * (demand.body_parameters * prompt_tokens + demand.head_parameters) + attention
+    weights = demand.body_parameters * work.evaluated_tokens + demand.head_parameters * work.batch
+    return 2 * weights + work.batch * attention
 
 
-def prefill_bytes(demand: Demand, prompt_tokens: int) -> float:
-    """Bytes read for a prompt: the weights once for each batch of it, and its keys and values once."""
-    size = demand.batch_tokens or prompt_tokens
-    whole, rest = divmod(prompt_tokens, max(size, 1))
-    batches = [*[size] * whole, *[rest] * (rest > 0)]
-    weights = sum(min(demand.all_weight_bytes, demand.weight_bytes * tokens) for tokens in batches)
-    return weights + sum(
-        group.layers * group.kv_bytes * min(prompt_tokens, group.window or prompt_tokens) for group in demand.attention
+def prefill_bytes(demand: Demand, work: Work) -> float:
+    """Bytes read for the prompts: the weights once for each batch of tokens, and all keys and values once."""
+    size = demand.batch_tokens or work.evaluated_tokens
+    whole, rest = divmod(work.evaluated_tokens, max(size, 1))
+    parts = [*[size] * whole, *[rest] * (rest > 0)]
+    weights = sum(min(demand.all_weight_bytes, demand.weight_bytes * tokens) for tokens in parts)
+    return weights + work.batch * sum(
+        group.layers * group.kv_bytes * min(work.prompt_tokens, group.window or work.prompt_tokens)
+        for group in demand.attention
     )
 
 
-def _mean_attended(prompt_tokens: int, new_tokens: int, window: int | None) -> float:
-    """Tokens that one decoded token looks back on, itself among them, the mean over a scenario."""
-    steps = range(1, max(new_tokens, 2))
-    seen = [prompt_tokens + step if window is None else min(prompt_tokens + step, window) for step in steps]
-    return sum(seen) / len(seen)
+def _mean_attended(work: Work, window: int | None) -> float:
+    """Tokens that one decoded token looks back on, itself among them, the mean over a slice."""
+    steps = range(1, max(work.new_tokens, 2))
+    seen = [work.prompt_tokens + step for step in steps]
+    return sum(seen if window is None else [min(tokens, window) for tokens in seen]) / len(seen)
 
 
 def _sum_attended(tokens: int, window: int | None) -> int:

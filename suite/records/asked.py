@@ -95,7 +95,7 @@ class Variant:
     """Lower-case identifier, e.g. ``q4_k_m``."""
     model: str
     backend: str
-    """A built-in name (``transformers``, ``bitsandbytes``, ``llama_cpp``, ``fake``, ``kernel``), or one's own as
+    """A built-in name (``transformers``, ``bitsandbytes``, ``llama_cpp``, ``server``, ``fake``, ``kernel``), or one's own as
     ``package.module:attribute``."""
     source: str
     """Where the weights come from, in the grammar of `suite.models.sources`."""

@@ -80,7 +80,7 @@ def _rows(result: VariantResult, run: Run) -> Iterator[LimitRow]:
             mbu=_share(found.get((MBU, scope))),
             mfu=_share(found.get((MFU, scope))),
             decode_bound=_bound(limits.decode, 1 / decode if decode and timed.decodes else None),
-            prefill_bound=_bound(limits.prefill, timed.prompt_tokens / prefill if prefill else None),
+            prefill_bound=_bound(limits.prefill, timed.work.evaluated_tokens / prefill if prefill else None),
         )
 
 
@@ -247,7 +247,6 @@ def limits_remarks(report: LimitReport, scenario: str | None) -> tuple[str, ...]
     ends = dict.fromkeys(f"{wording.size(rate)}/s" for rate in (min(rates), max(rates))) if rates else {}
     span = " to ".join(ends)
     told = wording.listed(shares, 12)
-    sentence = (
-        f"decoding reached of the memory bandwidth ({span}): {told} (all limits: quantdrift report --format limits)"
-    )
+    where = "all limits: quantdrift report --format limits"
+    sentence = f"share of the memory bandwidth ({span}) that decoding reached: {told} ({where})"
     return (sentence, *report.disagreements)

@@ -45,6 +45,8 @@ def failure(*scripts: Script, most: int = 64, **options: object) -> tuple[Failed
         (Script(content_type="text/html"), r"an answer of type text/html where a stream was asked for"),
         (Script(status=500, body='{"error": "boom"}'), r"HTTP status 500: .*boom"),
         (Script(status=400, body="<b>no</b>"), r"HTTP status 400: <b>no</b>"),
+        (Script(events=('{"choices": [{"text": "a"}]}',) * 90), r"does not end, though 64 tokens .* after 81 chunks"),
+        (Script(events=('{"choices": [{"text": "a", "token_ids": [9999999999]}]}',)), r"a token id is 9999999999, no"),
         (Script(status=404), r"HTTP status 404: no explanation"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -64,6 +66,21 @@ def test_a_server_that_is_busy_is_asked_again_before_it_answers() -> None:
         memory = worker.answer(Measure())
         assert isinstance(memory, Memory)
         assert memory.readings["client_retries"] == 2
+
+
+def test_a_server_that_cannot_be_made_to_forget_is_not_believed() -> None:
+    with in_worker(kind="llama_cpp.server") as (worker, fake):
+        fake.thrown_status = 500
+        answer = ask(worker)
+        assert isinstance(answer, Failed)
+        assert "which makes the server forget: HTTP status 500" in answer.message
+        assert not fake.requests
+
+
+def test_half_a_character_is_shown_as_one_that_is_unknown() -> None:
+    end = '{"choices": [{"text": "", "finish_reason": "stop"}]}'
+    with in_worker(Script(events=('{"choices": [{"text": "a\\ud800b"}]}', end)), kind="openai") as (worker, _):
+        assert answered(worker).text == "a\ufffdb"
 
 
 def test_waiting_for_a_busy_server_is_not_timed() -> None:

@@ -103,13 +103,27 @@ def test_an_accelerator_is_asked_through_the_model_that_lies_on_it(live: LiveVar
     assert (found.device, found.flop_s, found.streams[0].read_bytes_s) == ("cuda:0", 5e14, 3e12)
 
 
+class Counting:
+    """A worker that counts what is asked of it."""
+
+    def __init__(self, worker: Any) -> None:
+        self.worker = worker
+        self.asked = 0
+
+    def ask(self, request: object, deadline_s: float) -> object:
+        self.asked += 1
+        return self.worker.ask(request, deadline_s)
+
+
 def test_a_backend_that_cannot_be_asked_is_told_with_the_reason_and_asked_once(live: LiveVariant) -> None:
+    worker = Counting(live.worker)
+    counted = dataclasses.replace(on(live, {"device": "cuda:0"}), worker=cast("Any", worker))
     with LimitProbe(()) as probe:
         for turn in range(2):
-            probe.read(on(live, {"device": "cuda:0"}), SHORT, turn)
+            probe.read(counted, SHORT, turn)
         found = probe.summarize("q4")
     assert found is not None
-    assert found.streams == ()
+    assert (worker.asked, found.streams) == (1, ())
     assert found.reason == (
         "its device was not measured: its backend gives no way of measuring the device that it runs on"
     )

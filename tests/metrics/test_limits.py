@@ -11,7 +11,7 @@ from support import sample_runs as sample
 from suite.gate.compare_speed import NOT_COMPARED
 from suite.metrics import SPECS, measure
 from suite.metrics.limits import SHARES, UNTOLD, kv_disagreement, limits_of
-from suite.metrics.roofline import decode_bytes, prefill_flop
+from suite.metrics.roofline import Work, decode_bytes, prefill_flop
 from suite.records import (
     AttentionLayers,
     Demand,
@@ -35,6 +35,9 @@ GIVEN = Limits(
 )  # fmt: skip
 
 
+WORK = Work(prompt_tokens=128, new_tokens=17)
+
+
 def timed(gap_s: float = 0.006, launch: int = 0, **changes: object) -> SpeedSample:
     made = SpeedSample(
         variant="q4_k_m", scenario="short", launch=launch, round=0, prompt_tokens=128, evaluated_tokens=128, new_tokens=17,
@@ -56,8 +59,8 @@ def shares(
 
 def test_bytes_a_second_over_the_bandwidth_and_operations_over_the_rate() -> None:
     found = shares([timed()], [loaded()])
-    assert found["mbu", "short"].value == pytest.approx(decode_bytes(DEMAND, 128, 17) / 0.006 / 50e9)
-    flop = prefill_flop(DEMAND, 128)
+    assert found["mbu", "short"].value == pytest.approx(decode_bytes(DEMAND, WORK) / 0.006 / 50e9)
+    flop = prefill_flop(DEMAND, WORK)
     assert flop is not None
     assert found["mfu", "short"].value == pytest.approx(flop / 0.2 / 300e9)
     assert all(0 < m.value < 1 for m in found.values() if m.value is not None)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
-from support.real import GGUF, QUESTION, Launch
+from support.real import FP16, GGUF, QUESTION, Launch, declare
 
 from suite.engine.launching import LiveVariant
 from suite.engine.passage import PASSAGE, scenario_prompt
+from suite.engine.preparing import Preparer
 
 COMMAND = (
     "{python}", "-m", "llama_cpp.server", "--model", "{weights}", "--port", "{port}", "--n_ctx", "{n_ctx}",
@@ -90,3 +95,31 @@ def test_chats_are_counted_alike(launch: Launch, both: tuple[LiveVariant, LiveVa
         assert answer.evaluated_tokens == len(prompt)
         timed, _ = chatting.generate(scenario_prompt(direct.encode(PASSAGE), 96, 1), 16, stop_at_end=False)
         assert (timed.evaluated_tokens, len(timed.token_ids)) == (96, 16)
+
+
+COMPARE = """
+import json, sys
+from pathlib import Path
+from suite.backends.server.tokenizing import tokenizer_of
+from suite.engine.passage import PASSAGE
+for tokenizer in (tokenizer_of(Path(file), "chat") for file in sys.argv[1:]):
+    texts = [PASSAGE, "Zähle – bitte! 🙂", "<|im_end|>", ""]
+    encoded = [tokenizer.encode_prompt(text) for text in texts]
+    chat = tokenizer.render([{"role": "user", "content": "What is the capital of France?"}])
+    print(json.dumps([chat, encoded, [tokenizer.decode_prompt(ids) for ids in encoded] == texts,
+                      tokenizer.decode(encoded[2]), encoded[2][0] in tokenizer.ends]))
+"""
+
+
+def test_both_kinds_of_weights_bring_the_same_tokenizer(preparer: Preparer) -> None:
+    if find_spec("transformers") is None:
+        pytest.skip("transformers is not installed")
+    variants = (declare("llama_cpp", make="Q8_0"), declare(**FP16))
+    files = [str(preparer.prepare(variant).weights) for variant in variants]
+    root = Path(__file__).parents[2]
+    told = subprocess.run(
+        [sys.executable, "-c", COMPARE, *files], capture_output=True, text=True, check=True, cwd=root, encoding="utf-8"
+    ).stdout.splitlines()
+    gguf, tensors = map(json.loads, told)
+    assert gguf == tensors
+    assert gguf[2:] == [True, "", True]

@@ -50,7 +50,9 @@ def test_a_run_in_which_nobody_was_asked_says_so_where_it_is_asked_for_and_nowhe
 
 def test_the_end_of_a_run_says_it_in_one_sentence() -> None:
     first, second = limits_remarks(FOUND, "short")
-    assert first.startswith("decoding reached of the memory bandwidth (62 GB/s): fp16 29 %, f16 57 %, q8_0 39 %")
+    assert first.startswith(
+        "share of the memory bandwidth (62 GB/s) that decoding reached: fp16 29 %, f16 57 %, q8_0 39 %"
+    )
     assert second == FOUND.disagreements[0]
     assert limits_remarks(FOUND, "other") == FOUND.disagreements
 

@@ -70,6 +70,7 @@ class FakeOpenAI:
     thrown: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     """Path and body of each request whose answer does not matter."""
     thrown_s: float = 0.0
+    thrown_status: int = 200
     metrics: str = ""
     port: int = 0
     key: str = ""
@@ -158,7 +159,7 @@ class _Handler(BaseHTTPRequestHandler):
                 if body.get("stream") is False:
                     self.fake.thrown.append((self.path, body))
                     self.fake.wait(self.fake.thrown_s) if self.fake.thrown_s else None
-                    self._answer_json(200, {"choices": [{"text": "."}]})
+                    self._answer_json(self.fake.thrown_status, {"choices": [{"text": "."}]})
                     return
                 script = self.fake.next_script(self.path, body, dict(self.headers))
                 with contextlib.suppress(BrokenPipeError, ConnectionResetError):

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+LARGEST_ID, LARGEST_COUNT = 2**31 - 1, 2**53
 DONE = "[DONE]"
 """The data of the last event of a stream."""
 
@@ -95,7 +96,8 @@ def _text(choice: Mapping[str, Any]) -> str:
     text = delta.get("text", delta.get("content")) if isinstance(delta, dict) else None
     if text is not None and not isinstance(text, str):
         raise ValueError(f"text of type {type(text).__name__}")
-    return text or ""
+    # Half a surrogate pair is no character, and could be written nowhere.
+    return (text or "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _opens(choice: Mapping[str, Any]) -> bool:
@@ -113,11 +115,11 @@ def _ids(value: Any) -> tuple[int, ...] | None:
         return None
     if not isinstance(value, list):
         raise ValueError("token ids that are no list")
-    return tuple(_count(token, "a token id") for token in value)
+    return tuple(_count(token, "a token id", most=LARGEST_ID) for token in value)
 
 
-def _count(value: Any, what: str) -> int:
-    if type(value) is not int or value < 0:
+def _count(value: Any, what: str, *, most: int = LARGEST_COUNT) -> int:
+    if type(value) is not int or not 0 <= value <= most:
         raise ValueError(f"{what} is {value!r}, no count")
     return value
 

@@ -57,7 +57,7 @@ DIALECTS: Mapping[str, Dialect] = {
             tells_ids=True,
             forgets="salt",
             ignores_end=True,
-            body={"top_k": 0, "min_p": 0, "repetition_penalty": 1, "return_token_ids": True},
+            body={"top_k": -1, "min_p": 0, "repetition_penalty": 1, "return_token_ids": True},
             text_body={"add_special_tokens": False},
         ),
         Dialect(
@@ -89,6 +89,10 @@ DIALECTS: Mapping[str, Dialect] = {
 """By kind."""
 
 
+LONGEST_VERSION = 80
+"""Characters; what is longer, or no text, is no version: a server's words end up in reports."""
+
+
 def find_kind(endpoint: Endpoint) -> str:
     """Which kind of server answers, by what only that kind offers; ``openai`` for any other."""
     if "version" in _ask(endpoint, "/version"):
@@ -115,7 +119,8 @@ def describe(endpoint: Endpoint, kind: str) -> dict[str, str]:
             told = _ask(endpoint, "/api/version").get("version")
         case "llama_cpp.server":
             told = _dict(_ask(endpoint, "/openapi.json").get("info")).get("version")
-    return {"server version": told} if isinstance(told, str) and told else {}
+    is_version = isinstance(told, str) and told.isprintable() and 0 < len(told) <= LONGEST_VERSION
+    return {"server version": told} if is_version else {}
 
 
 def served_models(endpoint: Endpoint) -> list[dict[str, Any]]:

@@ -11,7 +11,6 @@ from suite.backends.server.faults import ServerFault, quote
 from suite.backends.server.managed import ManagedServer
 from suite.backends.server.model import Parts
 from suite.backends.server.options import ServerOptions
-from suite.backends.server.overhead import describe_overhead, overhead_s
 from suite.backends.server.prompting import ChatPrompter, IdsPrompter, Prompter, TextPrompter
 from suite.backends.server.tokenizing import Tokenizer
 from suite.backends.server.wire import Endpoint
@@ -81,7 +80,6 @@ def assemble(met: Met, options: ServerOptions, tokenizer: Tokenizer) -> Parts:
             "answer ids": "as the server tells" if dialect.tells_ids else "the text, encoded again",
             "prefix cache": FORGETTING[forgets],
             "times": "request sent → chunk arrived, over an open connection; prefill ends with the first chunk",
-            "client overhead": describe_overhead(overhead_s()),
         },
     )
 

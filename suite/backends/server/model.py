@@ -10,11 +10,12 @@ from typing import Any
 from suite.backends.base import Arrived, Message, Prefilled, check_room
 from suite.backends.server.counting import Ended, merge, time_tokens
 from suite.backends.server.dialects import GREEDY, Dialect
-from suite.backends.server.faults import ServerFault
+from suite.backends.server.faults import ServerFault, quote
 from suite.backends.server.logged import Logged, read_log
 from suite.backends.server.managed import ManagedServer
 from suite.backends.server.metrics import decode_rate, fetch_metrics, growth
 from suite.backends.server.options import ServerOptions
+from suite.backends.server.overhead import overhead_s
 from suite.backends.server.prompting import CHAT, COMPLETIONS, ChatPrompter, Prompt, Prompter
 from suite.backends.server.receiving import Received, receive
 from suite.backends.server.tokenizing import Tokenizer
@@ -59,6 +60,7 @@ class ServedModel:
         self.logprobs: list[float] = []
         self._last: tuple[tuple[int, ...], str] = ((), "")
         self._seen: list[dict[str, float]] = []
+        self._overhead_s = overhead_s()
         self._metrics_before = self.read_metrics()
 
     def render(self, messages: Sequence[Message]) -> list[int]:
@@ -144,12 +146,18 @@ class ServedModel:
         common = {"model": parts.served_model, **parts.options.extra_body}
         if parts.dialect.throwaway:
             path, own = parts.dialect.throwaway
-            self.endpoint.post(path, {**common, **own})
-            return
-        usual = {**GREEDY, "stream": False, "max_tokens": 1, **common}
-        status, _ = self.endpoint.post(COMPLETIONS, {**usual, "prompt": "#"})
-        if status == 404 and isinstance(parts.prompter, ChatPrompter):
-            self.endpoint.post(CHAT, {**usual, "messages": [{"role": "user", "content": "#"}]})
+            status, said = self.endpoint.post(path, {**common, **own})
+        else:
+            usual = {**GREEDY, "stream": False, "max_tokens": 1, **common}
+            status, said = self.endpoint.post(COMPLETIONS, {**usual, "prompt": "#"})
+            if status == 404 and isinstance(parts.prompter, ChatPrompter):
+                chat = [{"role": "user", "content": "#"}]
+                status, said = self.endpoint.post(CHAT, {**usual, "messages": chat})
+        if status != 200:
+            raise ServerFault(
+                f"the throwaway request, which makes the server forget: HTTP status {status}: "
+                f"{quote(said, self.endpoint.secret) or 'no explanation'}"
+            )
 
     def _check_prompt(self, received: Received, expected: int, prompt: Sequence[int]) -> None:
         """Raise VariantInvalid when the server evaluated another prompt than it was asked."""
@@ -222,6 +230,7 @@ class ServedModel:
         return {
             "client_requests": float(len(self._seen)),
             "client_retries": float(self.endpoint.retried),
+            "client_overhead_s": self._overhead_s,
             **_rate(self._seen, "client_decode_tok_s", "later", "decode_s"),
             **_rate(self._seen, "server_decode_tok_s", "server_steps", "server_decode_s"),
             **_rate(self._seen, "server_kernel_tok_s", "kernel_steps", "kernel_s"),

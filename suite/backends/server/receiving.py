@@ -12,6 +12,9 @@ from suite.backends.server.faults import ServerFault, quote
 from suite.backends.server.sse import EventParser
 from suite.backends.server.wire import Endpoint, Opened, read_pieces
 
+SPARE = 16
+"""Chunks that an answer may have beyond one for each token that was asked for."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Received:
@@ -51,14 +54,14 @@ def receive(endpoint: Endpoint, path: str, body: Mapping[str, Any]) -> Received:
     with endpoint.stream(path, body) as opened:
         received = Received(started_at=opened.started_at)
         try:
-            _read_all(opened, endpoint, received)
+            _read_all(opened, endpoint, received, int(body["max_tokens"]) + SPARE)
         except (ServerFault, ValueError) as fault:
             came = f"after {len(received.arrivals)} chunks ({len(received.text)} characters)"
             raise ServerFault(f"{path}: {quote(str(fault), endpoint.secret)} {came}") from None
     return received
 
 
-def _read_all(opened: Opened, endpoint: Endpoint, received: Received) -> None:
+def _read_all(opened: Opened, endpoint: Endpoint, received: Received, most: int) -> None:
     kind = opened.response.headers.get_content_type()
     if kind != "text/event-stream":
         raise ServerFault(f"an answer of type {kind} where a stream was asked for")
@@ -70,6 +73,8 @@ def _read_all(opened: Opened, endpoint: Endpoint, received: Received) -> None:
                 return
             before = len(received.arrivals)
             received.take(read_chunk(data), at)
+            if len(received.arrivals) > most:
+                raise ServerFault(f"it does not end, though {most - SPARE} tokens were asked for,")
             last = at if len(received.arrivals) > before else last
         # Comments keep a connection alive; they are no tokens.
         if at - last > (waits.chunk_s if received.arrivals else waits.first_token_s):

@@ -114,10 +114,6 @@ class SafetensorsTokenizer(TransformersModel):
         """See `Tokenizer.encode_prompt`."""
         return list(self._tokenizer(text, add_special_tokens=False)["input_ids"])
 
-    def encode(self, text: str) -> list[int]:
-        """See `Tokenizer.encode`."""
-        return list(self._tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"])
-
     def decode_prompt(self, ids: Sequence[int]) -> str:
         """See `Tokenizer.decode_prompt`."""
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
