@@ -99,3 +99,27 @@ def test_a_machine_that_slowed_down_meanwhile() -> None:
     check_found(
         "yardstick", replace(health.run(), variants=results), None, "hashing differs by 20 % at most (launch 2)"
     )
+
+
+def test_each_worker_counts_with_its_own_peak() -> None:
+    run = on(health.environment(memory_available_bytes=6e9), health.with_launches("q8_0", peak_rss_bytes=1_000_000_000))
+    assert "3 workers took 1.33 GB at most, 22 %" in ask("memory-together", run).evidence
+
+
+def test_a_system_that_tells_steal_alone() -> None:
+    stolen = replace(health.sample_of("q8_0", 0, 0).witness, pressure=None, steal=0.02)
+    timed = tuple(replace(one, witness=stolen) for one in health.run().speed_samples)
+    item = ask("neighbours", replace(health.run(), speed_samples=timed))
+    assert item.status is Health.PASS
+    assert "(steal 2.0 % in the middle, 2.0 % at worst)" in item.evidence
+
+
+def test_a_system_that_tells_nothing_of_neighbours() -> None:
+    blind = replace(health.sample_of("q8_0", 0, 0).witness, pressure=None, steal=None)
+    timed = tuple(replace(one, witness=blind) for one in health.run().speed_samples)
+    assert ask("neighbours", replace(health.run(), speed_samples=timed)).status is Health.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize("readings", [{"device_power_limit_w": 300.0}, {"device_power_default_w": 700.0}])
+def test_half_a_power_reading_says_nothing(readings: dict[str, float]) -> None:
+    assert ask("throttling", on(health.environment(**readings))).status is Health.NOT_APPLICABLE

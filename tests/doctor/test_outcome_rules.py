@@ -105,3 +105,8 @@ def test_a_slow_first_request() -> None:
     check_found("first-request", health.with_launches("q8_0", cold_ttft_s=1.5), "q8_0", "took 1.5 s to its first token")
     other = health.with_launches("q8_0", cold_ttft_s=1.5, cold_prompt_tokens=4000)
     assert ask("first-request", other, "q8_0").status is Health.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize(("variant", "cold_s"), [("q8_0", 0.325), ("fp16", 1.2)])
+def test_a_first_request_that_nobody_feels_or_that_is_not_much_slower(variant: str, cold_s: float) -> None:
+    assert ask("first-request", health.with_launches(variant, cold_ttft_s=cold_s), variant).status is Health.PASS

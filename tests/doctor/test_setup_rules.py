@@ -165,3 +165,48 @@ def test_a_context_that_is_too_small() -> None:
     check_found(
         "context", replace(health.run(), trials=trials), "q8_0", "too small for 1 answers (the first: math/long)"
     )
+
+
+def test_a_context_is_measured_by_what_was_asked_of_the_variant_itself() -> None:
+    long = replace(sample.generation(), prompt_tokens=900, token_ids=tuple(range(100)))
+    trials = (
+        health.trial_of("q8_0", "math/long", generation=long),
+        health.trial_of("fp16", "math/lost", generation=None),
+    )
+    run = replace(health.run(), trials=(*health.run().trials, *trials))
+    assert "took 1000 tokens" in ask("context", run, "q8_0").evidence
+    assert "took 144 tokens" in ask("context", run, "q4_k_m").evidence
+
+
+@pytest.mark.parametrize("types", ["float16=134000000 float32=500000", "float32=134515008"])
+def test_norms_and_whole_models_in_float32_are_no_left_overs(types: str) -> None:
+    assert ask("dtypes", health.with_told("fp16", {"parameters by dtype": types}), "fp16").status is Health.PASS
+
+
+def test_a_file_that_cannot_be_read_whole() -> None:
+    artifact = sample.artifact("q8_0", inspection_error="model.gguf: cut off")
+    check_found("label", health.with_result(health.result_of("q8_0", artifact=artifact)), "q8_0", "cut off")
+    bare = health.with_result(health.result_of("q8_0", artifact=None))
+    assert ask("label", bare, "q8_0").status is Health.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize(("asked", "wanted"), [(-1, "all layers asked for"), (20, "20 layers asked for")])
+def test_what_was_asked_for_is_said(asked: int, wanted: str) -> None:
+    assert wanted in ask("offload", health.with_options("q8_0", n_gpu_layers=asked), "q8_0").evidence
+
+
+@pytest.mark.parametrize(
+    ("supported", "says"), [("False", "this build of llama.cpp has no GPU support"), ("True", "there is none")]
+)
+def test_no_layers_asked_for_and_no_gpu(supported: str, says: str) -> None:
+    item = ask("offload", health.with_options("q8_0", {"gpu_offload": supported}, n_gpu_layers=0), "q8_0")
+    assert item.status is Health.NOT_APPLICABLE
+    assert says in item.evidence
+
+
+def test_what_flash_attention_needs_is_said() -> None:
+    assert (
+        "install flash-attn"
+        in ask("attention", health.with_options("fp16", attention="flash_attention_2"), "fp16").remedy
+    )
+    assert "see why eager" in ask("attention", health.with_options("fp16", attention="eager"), "fp16").remedy
