@@ -79,7 +79,7 @@ class CpuProbe:
         self._parts = list(self._pool.map(lambda _: make(words, dtype=self._numpy.int32), range(self.threads)))
 
     def _reader(self, passes: int) -> Callable[[int], None]:
-        """Looks for the largest number: of numpy's reductions the one that waits for memory the most, even in a core's own cache.
+        """Looks for the largest number: of numpy's reductions the one that memory bounds most, a core's own cache too.
 
         With AVX-512 on one core: 106 GB/s of 1 MB, where a sum of floats does 25 and a dot product of doubles 63; of 4 MB and
         more all of them do what memory gives.
