@@ -71,20 +71,25 @@ class CpuProbe:
 
     def _make_room(self, size_bytes: int) -> None:
         """One part for each thread, filled, so that no two pages are the same one of zeros."""
-        words = max(size_bytes // self.threads // 8, 1)
+        words = max(size_bytes // self.threads // 4, 1)
         if len(self._parts) == self.threads and self._parts[0].size == words:
             return
         self._parts.clear()
         make = self._numpy.ones
-        self._parts = list(self._pool.map(lambda _: make(words, dtype=self._numpy.uint64), range(self.threads)))
+        self._parts = list(self._pool.map(lambda _: make(words, dtype=self._numpy.int32), range(self.threads)))
 
     def _reader(self, passes: int) -> Callable[[int], None]:
-        reduce = self._numpy.bitwise_or.reduce
+        """Looks for the largest number: of numpy's reductions the one that memory bounds most, a core's own cache too.
+
+        With AVX-512 on one core: 106 GB/s of 1 MB, where a sum of floats does 25 and a dot product of doubles 63; of 4 MB and
+        more all of them do what memory gives.
+        """
+        largest = self._numpy.maximum.reduce
 
         def read(which: int) -> None:
             part = self._parts[which]
             for _ in range(passes):
-                reduce(part)
+                largest(part)
 
         return read
 
