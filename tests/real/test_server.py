@@ -34,10 +34,15 @@ def options(**more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def both(launch: Launch) -> Iterator[tuple[LiveVariant, LiveVariant]]:
-    """The same weights: in a worker, and behind a server."""
+def installed() -> None:
+    """The server's own packages are there."""
     if any(find_spec(name) is None for name in ("fastapi", "uvicorn", "sse_starlette", "starlette_context")):
         pytest.skip("llama_cpp.server is not installed: pip install 'llama-cpp-python[server]'")
+
+
+@pytest.fixture
+def both(launch: Launch, installed: None) -> Iterator[tuple[LiveVariant, LiveVariant]]:
+    """The same weights: in a worker, and behind a server."""
     with launch(**GGUF, name="direct") as direct, launch(**SERVED, options=options(), name="served") as served:
         yield direct, served
 
@@ -76,7 +81,7 @@ def test_what_is_timed_has_as_many_tokens_as_were_asked_for(both: tuple[LiveVari
     assert memory.readings["client_tokens_a_chunk"] < 1.5
 
 
-def test_a_prompt_that_came_out_of_the_cache_is_seen(launch: Launch, both: tuple[LiveVariant, LiveVariant]) -> None:
+def test_a_prompt_that_came_out_of_the_cache_is_seen(launch: Launch, installed: None) -> None:
     with launch(**SERVED, options=options(prefix_cache="trust"), name="trusted") as trusted:
         prompt = trusted.render_one(QUESTION)
         first, _ = trusted.generate(prompt, 8, stop_at_end=True)
@@ -85,9 +90,9 @@ def test_a_prompt_that_came_out_of_the_cache_is_seen(launch: Launch, both: tuple
         assert again.evaluated_tokens < len(prompt)
 
 
-def test_chats_are_counted_alike(launch: Launch, both: tuple[LiveVariant, LiveVariant]) -> None:
-    direct, _ = both
-    with launch(**SERVED, options=options(endpoint="chat"), name="chatting") as chatting:
+def test_chats_are_counted_alike(launch: Launch, installed: None) -> None:
+    chat = launch(**SERVED, options=options(endpoint="chat"), name="chatting")
+    with launch(**GGUF, name="direct") as direct, chat as chatting:
         prompt = chatting.render_one(QUESTION)
         answer, _ = chatting.generate(prompt, 32, stop_at_end=True)
         expected, _ = direct.generate(prompt, 32, stop_at_end=True)
