@@ -45,13 +45,14 @@ def overflow(tab: Tab) -> list[str]:
     return told
 
 
-def test_nothing_that_a_model_wrote_runs(browser: Browser, pages: Pages) -> None:
-    text = pages["attacked"].read_text(encoding="utf-8")
+@pytest.mark.parametrize("page", ["attacked", "attacked-history"])
+def test_nothing_that_somebody_else_wrote_runs(browser: Browser, pages: Pages, page: str) -> None:
+    text = pages[page].read_text(encoding="utf-8")
     assert text.count(RAN.split(".")[-1].split(" ")[0]) > 5  # the attacks are in there
-    bare = pages["attacked"].with_name("attacked-without-policy.html")
+    bare = pages[page].with_name(f"{page}-without-policy.html")
     bare.write_text(re.sub(r"<meta http-equiv=.Content-Security-Policy[^>]*>", "", text), encoding="utf-8")
-    assert bare.stat().st_size < pages["attacked"].stat().st_size
-    for file in (pages["attacked"], bare):  # escaping is enough by itself
+    assert bare.stat().st_size < pages[page].stat().st_size
+    for file in (pages[page], bare):  # escaping is enough by itself
         with browser.open(file) as tab:
             tab.evaluate(UNFOLD)
             tab.evaluate(SETTLE)
@@ -112,7 +113,9 @@ def cells(tab: Tab, column: int) -> list[str]:
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("page", ["everything", "attacked", "healthy", "first", "killed", "duet"])
+@pytest.mark.parametrize(
+    "page", ["everything", "attacked", "first", "killed", "limited", "history", "attacked-history"]
+)
 def test_axe_finds_no_violation(browser: Browser, pages: Pages, axe: str, page: str, dark: bool) -> None:
     for width in (NARROW, WIDE):
         with browser.open(pages[page], width=width, dark=dark) as tab:

@@ -1,4 +1,4 @@
-"""Runs that fill a page: one in which there is something of everything, and one in which every text attacks the page."""
+"""Pages for a browser: of every story, of a run with something of everything, of texts that attack, of histories."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from support.sample_runs import (
 from support.sample_stories import STORIES
 
 from suite.records import Comparison, Finding, HistoryEntry, Measurement, Run, SpeedSample, Verdict, Witness
+from suite.reporting.history_series import Selection, build_trends
+from suite.reporting.page.history import render_history
 from suite.reporting.page.render import render_page
 
 AGAIN = "pytest --model-matrix --matrix-resume"
@@ -99,7 +101,39 @@ def attacked() -> Run:
     )
 
 
-PAGES: Mapping[str, Callable[[], Run]] = {**STORIES, "everything": everything, "attacked": attacked}
+def history() -> str:
+    """The page of a history: two machines, a shift, a line that cannot be read."""
+    entries = [*sample_history.slower(), *sample_history.elsewhere()]
+    return render_history(build_trends(entries, Selection()), [f"h.jsonl, line 3: {ATTACK}"])
+
+
+def attacked_history() -> str:
+    """One in which every text attacks."""
+    told = {ATTACK: ATTACK}
+    entries = [
+        replace(
+            night, run=f"{ATTACK} {number}", model=ATTACK, machine=ATTACK, commit=ATTACK,
+            verdicts=told, versions=told if number % 2 else {},
+        )
+        for number, night in enumerate(sample_history.slower())
+    ]  # fmt: skip
+    return render_history(build_trends(entries, Selection()), [ATTACK], scopes=True)
+
+
+def page_of_everything() -> str:
+    """The page of `everything`, with its history."""
+    made = everything()
+    return render_page(made, history_of(made))
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    **{name: (lambda story=story: render_page(story())) for name, story in STORIES.items()},
+    "everything": page_of_everything,
+    "attacked": lambda: render_page(attacked()),
+    "history": history,
+    "attacked-history": attacked_history,
+}
+"""Name → the text of a page."""
 
 
 class Pages:
@@ -111,9 +145,7 @@ class Pages:
     def __getitem__(self, name: str) -> Path:
         file = self._directory / f"{name}.html"
         if not file.exists():
-            made = PAGES[name]()
-            history = history_of(made) if name == "everything" else ()
-            file.write_text(render_page(made, history), encoding="utf-8")
+            file.write_text(PAGES[name](), encoding="utf-8")
         return file
 
 
