@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from support import sample_history, sample_stories
@@ -126,8 +127,12 @@ def page_of_everything() -> str:
     return render_page(made, history_of(made))
 
 
+def _page_of(story: str) -> str:
+    return render_page(STORIES[story]())
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
-    **{name: (lambda story=story: render_page(story())) for name, story in STORIES.items()},
+    **{name: partial(_page_of, name) for name in STORIES},
     "everything": page_of_everything,
     "attacked": lambda: render_page(attacked()),
     "history": history,
