@@ -195,8 +195,10 @@ class LlamaCppModel:
         """See `Batching.stream_batch`. The room for it is made once, and before the first item is asked for."""
         check_room(len(prompts[0]), max_new_tokens, self.context_tokens)
         told = len(self._log)
-        room = self._rooms.of(len(prompts), len(prompts[0]) + max_new_tokens)
-        del self._log[told:]  # the log tells of the context for one sequence
+        try:
+            room = self._rooms.of(len(prompts), len(prompts[0]) + max_new_tokens)
+        finally:
+            del self._log[told:]  # the log tells of the context for one sequence
         return room.stream(prompts, max_new_tokens)
 
     def _answer(self, max_new_tokens: int) -> Iterator[Prefilled | int]:

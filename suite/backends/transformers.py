@@ -145,7 +145,10 @@ class TransformersModel:
 
         check_room(len(prompts[0]), max_new_tokens, self.context_tokens)
         cache = DynamicCache(config=self._model.config)
-        logits = self._run([list(prompt) for prompt in prompts], cache, keep=1)
+        try:
+            logits = self._run([list(prompt) for prompt in prompts], cache, keep=1)
+        except self._torch.OutOfMemoryError as fault:
+            raise Unavailable(f"there is no room for {len(prompts)} sequences: {fault}") from fault
         self._synchronize()
         yield Prefilled(int(cache.get_seq_length()) * len(prompts))
         for remaining in range(max_new_tokens, 0, -1):
@@ -244,7 +247,9 @@ class TransformersModel:
         """Bytes of the tensors in the cache of the last generation, and its length."""
         if self._cache is None:
             return None
-        tensors = [tensor for layer in self._cache.layers for tensor in (layer.keys, layer.values)]
+        # layers that share keys of others have None, and those with a state of another kind have none
+        held = [getattr(layer, name, None) for layer in self._cache.layers for name in ("keys", "values")]
+        tensors = [tensor for tensor in held if tensor is not None]
         return sum(tensor.nbytes for tensor in tensors), int(self._cache.get_seq_length())
 
     def device_bytes(self) -> int | None:
