@@ -21,7 +21,7 @@ WHEELS  := $(CACHE)/wheels/llama-cpp-python-$(LLAMA)-$(CPU)
 PIP     := $(BIN)/python -m pip --disable-pip-version-check
 STAMP   := $(VENV)/.ready-$(shell cat pyproject.toml constraints.txt Makefile 2>/dev/null | cksum | cut -d' ' -f1)
 
-.PHONY: matrix test check format setup clean
+.PHONY: matrix test check format setup browser clean
 .DEFAULT_GOAL := help
 
 help:
@@ -30,7 +30,7 @@ help:
 matrix: setup
 	$(BIN)/pytest --model-matrix $(ARGS)
 
-test: setup
+test: setup browser
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest $(ARGS)
 	$(BIN)/coverage combine --quiet
@@ -42,13 +42,17 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/zizmor --offline --no-progress --strict-collection .github
-	$(BIN)/shellcheck .github/scripts/*.sh
+	$(BIN)/shellcheck .github/scripts/*.sh tests/browser/*.sh
 
 format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 setup: $(STAMP)
+
+# A browser and axe-core, for the tests of the page, where they can be had; without them these are skipped, in CI they fail.
+browser:
+	@tests/browser/get.sh $(CACHE)
 
 $(WHEELS)/done:
 	@echo "== compiling llama-cpp-python $(LLAMA) (about 6 minutes on 2 cores, once; kept in $(WHEELS))"

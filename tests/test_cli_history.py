@@ -145,6 +145,34 @@ def test_a_name_that_is_not_there_is_a_usage_error(capsys: pytest.CaptureFixture
 
 
 @pytest.mark.usefixtures("nights")
+def test_as_a_page_it_is_one_file_with_every_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["history", "--format", "html", "--output", "history.html"]) == 0
+    assert capsys.readouterr().out == ""
+    page = Path("history.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert sample_history.MACHINE in page
+    assert sample_history.OTHER_MACHINE in page
+    assert main(["history", "--format", "html", "--machine", sample_history.OTHER_MACHINE]) == 0
+    assert sample_history.MACHINE not in capsys.readouterr().out
+
+
+def test_a_page_says_which_lines_cannot_be_read(nights: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nights.write_text(nights.read_text(encoding="utf-8") + '{"schema":1,"kind":"hist\n', encoding="utf-8")
+    assert main(["history", "--format", "html"]) == 0
+    assert f"Not read: {HISTORY}, line {len(read_lines(nights))}" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("nights")
+def test_a_history_that_is_written_to_a_file_keeps_its_pictures_and_has_no_colour() -> None:
+    command = [sys.executable, "-m", "suite.cli", "history", "--output", "h.txt", "--color", "auto"]
+    root = str(Path(__file__).parent.parent)
+    subprocess.run(command, env={"PYTHONIOENCODING": "ascii", "PYTHONPATH": root}, check=True)
+    text = Path("h.txt").read_text(encoding="utf-8")
+    assert "▁" in text
+    assert "\x1b" not in text
+
+
+@pytest.mark.usefixtures("nights")
 def test_an_old_locale_shows_pictures_too() -> None:
     command = [sys.executable, "-m", "suite.cli", "history", "--machine", sample_history.MACHINE]
     root = str(Path(__file__).parent.parent)
@@ -158,17 +186,18 @@ def test_an_old_locale_shows_pictures_too() -> None:
 def test_a_page_has_the_runs_of_a_damaged_history_that_can_be_read_and_says_which_cannot(
     nights: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    whole = shown_page(capsys)
-    assert whole.err == ""
+    whole, err = shown_page(capsys)
+    assert err == ""
     nights.write_text(nights.read_text(encoding="utf-8") + '{"schema":1,"kind":"hist\n', encoding="utf-8")
-    damaged = shown_page(capsys)
-    assert damaged.out == whole.out
-    assert f"NOT READ: {HISTORY}, line {len(read_lines(nights))}" in damaged.err
+    damaged, err = shown_page(capsys)
+    assert damaged == whole
+    assert f"NOT READ: {HISTORY}, line {len(read_lines(nights))}" in err
 
 
-def shown_page(capsys: pytest.CaptureFixture[str]) -> pytest.CaptureResult[str]:
+def shown_page(capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
     assert main(["report", "--format", "html"]) == 0
-    return capsys.readouterr()
+    out, err = capsys.readouterr()
+    return out, err
 
 
 def read_lines(file: Path) -> list[str]:

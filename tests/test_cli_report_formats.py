@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support import sample_limits
 from support import sample_stories as stories
 from support.laid_out import lay_out
 
@@ -138,3 +139,13 @@ def test_an_old_encoding_of_standard_output_is_no_crash(project: Path) -> None:
         ]
         done = subprocess.run(command, capture_output=True, env=environment, check=True)
         assert done.stdout
+
+
+def test_limits_are_a_table_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lay_out(tmp_path, sample_limits.limited())
+    monkeypatch.chdir(tmp_path)
+    lines = shown(capsys, "--format", "limits", "--width", "160").splitlines()
+    assert lines[0].split()[:6] == ["variant", "scenario", "bytes/token", "bandwidth", "roofline", "reached"]
+    assert lines[2].split()[:8] == ["f16", "short", "274", "MB", "62", "GB/s", "226", "128"]

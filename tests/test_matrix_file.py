@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 
 import pytest
 
+from suite import backends
 from suite.errors import MatrixFileError, UsageError, nearest
 from suite.matrix import load_matrix, select_variants
 from suite.records import Deadlines, Gate, Matrix, Protocol, Tolerance
@@ -113,13 +114,13 @@ def test_the_matrix_of_this_repository_is_the_default_of_six_variants() -> None:
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_every_example_is_valid_and_explains_itself(example: Path) -> None:
-    matrix = load_matrix(example, options_of=options_of)
+    matrix = load_matrix(example, options_of=backends.options_of)
     assert matrix.reference is not None
     assert example.read_text(encoding="utf-8").startswith("# ")
 
 
 def test_there_are_examples() -> None:
-    assert {path.stem for path in EXAMPLES} >= {"llama-3.1-8b-gpu", "qwen2.5-7b-gpu", "kv-cache-types"}
+    assert {path.stem for path in EXAMPLES} >= {"llama-3.1-8b-gpu", "qwen2.5-7b-gpu", "kv-cache-types", "servers"}
 
 
 # ------------------------------------------------------------------------------------------- what is filled in
@@ -242,10 +243,39 @@ def test_two_references_are_one_too_many(tmp_path: Path) -> None:
     assert "fp16 and bf16 are all marked reference = true" in fault(tmp_path, HEAD + two)
 
 
-def test_a_scenario_that_does_not_fit_the_context_is_refused(tmp_path: Path) -> None:
+def test_a_scenario_that_fits_no_declared_context_is_refused(tmp_path: Path) -> None:
     tight = '[variants.q]\nbackend = "llama_cpp"\noptions = { n_ctx = 159 }\n'
-    assert "scenarios.short needs 160 tokens, but variants.q has n_ctx = 159" in fault(tmp_path, HEAD + tight)
+    assert "scenarios.short needs 160 tokens, but no variant has more than n_ctx = 159" in fault(tmp_path, HEAD + tight)
     assert load(tmp_path, HEAD + tight.replace("159", "160")).variants
+    roomy = tight.replace("variants.q", "variants.r").replace("159", "160")
+    assert load(tmp_path, HEAD + tight + roomy).variants  # the other one goes on
+    assert load(tmp_path, HEAD + tight + ONE).variants  # the weights may tell a context that is large enough
+
+
+def scenario(text: str) -> str:
+    return f"{HEAD}{ONE}[scenarios.odd]\nprompt_tokens = 64\nnew_tokens = 8\n{text}\n"
+
+
+def test_a_scenario_may_be_of_one_kind_and_what_is_not_said_is_plain(tmp_path: Path) -> None:
+    plain, odd = load(tmp_path, scenario("kept_tokens = 60\nwatch = true\nrounds = 2")).scenarios
+    assert plain.is_plain
+    assert (plain.described, plain.context_tokens) == ("128 → 32 tokens", 160)  # as baselines have it
+    assert (odd.kept_tokens, odd.watch, odd.rounds, odd.is_plain) == (60, True, 2, False)
+    assert odd.described == "64 → 8 tokens, 60 of them kept"
+    (_, talk) = load(tmp_path, scenario("turns = 4")).scenarios
+    assert (talk.described, talk.context_tokens) == ("64 → 8 tokens, 4 turns", 4 * 72)
+
+
+@pytest.mark.parametrize(("text", "says"), [
+    ("kept_tokens = 64", "kept_tokens = 64 leaves nothing of 64 prompt tokens to evaluate"),
+    ("kept_tokens = 8\nturns = 2", "'kept_tokens' and 'turns' exclude one another"),
+    ("batch = 2\nreloads = 1", "'batch' and 'reloads' exclude one another"),
+    ("batch = 2\nwatch = true", "'watch' goes with one sequence in one turn"),
+    ("batch = 0", "key 'scenarios.odd.batch'"),
+    ("turn = 2", "did you mean 'turns'?"),
+])  # fmt: skip
+def test_a_scenario_that_makes_no_sense_is_told(tmp_path: Path, text: str, says: str) -> None:
+    assert says in fault(tmp_path, scenario(text))
 
 
 def test_a_missing_file_says_how_to_name_another(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ def test_every_module_example_and_marker_is_in_the_wheel(wheel: zipfile.ZipFile)
     shipped = set(wheel.namelist())
     assert tracked <= shipped
     assert {"suite/py.typed", "suite/examples/llama-3.1-8b-gpu.toml"} <= shipped
+    assert {f"suite/reporting/page/templates/{name}" for name in ("page.html", "style.css", "page.js")} <= shipped
     assert not [name for name in shipped if name.startswith(("tests/", "cases/", "baselines/", "benchmarks/"))]
 
 

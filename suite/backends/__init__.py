@@ -14,6 +14,7 @@ BUILT_IN: Mapping[str, str] = {
     "transformers": "suite.backends.transformers:BACKEND",
     "bitsandbytes": "suite.backends.bitsandbytes:BACKEND",
     "llama_cpp": "suite.backends.llama_cpp:BACKEND",
+    "server": "suite.backends.server:BACKEND",
     "fake": "suite.backends.fake:BACKEND",
     "kernel": "suite.backends.kernel:BACKEND",
 }

@@ -38,6 +38,9 @@ Message = Mapping[str, str]
 LAUNCH_VARIABLE = "QUANTDRIFT_LAUNCH"
 """Environment variable that tells a worker which launch of its variant it is."""
 
+EVALUATED, ASSUMED = "evaluated tokens", "assumed"
+"""What a server has `Seeing.seen` hold, where it does not tell how many prompt tokens it evaluated."""
+
 FOOTPRINT = "footprint_bytes"
 """Fact that a backend gives when it quantizes while it loads: bytes of the weights in memory, unlike those on disk."""
 
@@ -67,6 +70,19 @@ class Prefilled:
 
     evaluated_tokens: int
     """As counted by the backend, not by us: fewer than the prompt's means that a cache answered."""
+    started_at: float | None = None
+    """Reading of the model's clock when the request began, where that is not when its stream was asked for."""
+    at: float | None = None
+    """Reading when the prompt had been evaluated, where that is not now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """A token that came earlier than it is yielded: what reads a stream to its end first has the times of its parts."""
+
+    token: int
+    at: float
+    """Reading of the model's clock."""
 
 
 class LoadedModel(Protocol):
@@ -110,11 +126,12 @@ class LoadedModel(Protocol):
         """Whether this token ends an answer."""
         ...
 
-    def stream(self, prompt: Sequence[int], max_new_tokens: int) -> Iterator[Prefilled | int]:
+    def stream(self, prompt: Sequence[int], max_new_tokens: int) -> Iterator[Prefilled | Arrived | int]:
         """Clear all state, evaluate `prompt`, and yield `Prefilled`, then up to `max_new_tokens` greedy tokens.
 
-        Each item is yielded when it is available to the program (device synchronized). Does not stop at end tokens:
-        that is the caller's decision. Raises ValueError if prompt and answer do not fit the context.
+        Each item is yielded when it is available to the program (device synchronized), or tells when it was. Does not
+        stop at end tokens: that is the caller's decision (but see `Stopping`). Raises ValueError if prompt and answer do
+        not fit the context.
         """
         ...
 
@@ -155,6 +172,47 @@ class Weighing(Protocol):
 
 
 @runtime_checkable
+class Telling(Protocol):
+    """The part of `Weighing` that a server may have: it says how likely its own tokens are, and cannot be asked of others."""
+
+    keep_logprobs: bool
+    logprobs: list[float]
+
+
+@runtime_checkable
+class Stopping(Protocol):
+    """What a `LoadedModel` may be able to do besides: end an answer by itself, as servers do.
+
+    Its `stream` still yields a token for which `is_end` is true where the answer ended.
+    """
+
+    stop_at_end: bool
+    """True after loading. While False, `stream` goes on past end tokens: what is timed has a fixed length."""
+
+
+@runtime_checkable
+class Remote(Protocol):
+    """What a `LoadedModel` is besides, when its weights are not in this process."""
+
+    def process_ids(self) -> Sequence[int]:
+        """The processes of this machine that hold the model; none where they are elsewhere or nobody knows them."""
+        ...
+
+    def readings(self) -> Mapping[str, float]:
+        """What the server itself says of the requests since it was loaded, with units in names: finite numbers."""
+        ...
+
+
+@runtime_checkable
+class Sparing(Protocol):
+    """What a `Backend` may be able to say besides: that a variant of its can do without weights on this disk."""
+
+    def needs_weights(self, options: Mapping[str, Any]) -> bool:
+        """Whether a variant with these options needs them."""
+        ...
+
+
+@runtime_checkable
 class Forcing(Protocol):
     """What a `LoadedModel` may be able to do besides: be forced through an answer that is not its own (teacher forcing).
 
@@ -177,7 +235,74 @@ class Seeing(Protocol):
     """What a `LoadedModel` may be able to do besides: tell what shows only when it has worked."""
 
     seen: Mapping[str, str]
-    """In no key, and no suspect. ``inference mode``: ``yes`` where the last logits were made under it, else ``no``."""
+    """In no key, and no suspect. ``evaluated tokens``: ``assumed`` where a server did not tell how many it evaluated. ``inference mode``: ``yes`` where the last logits were made under it, else ``no``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceRates:
+    """One reading of what a device gives."""
+
+    device: str
+    threads: int
+    """CPU threads; 0 where that is not what decides."""
+    size_bytes: int
+    """Of the buffer that was read."""
+    read_bytes_s: float
+    flop_s: float
+    """Operations a second of a product of matrices; a multiplication and an addition are two."""
+    flop_type: str
+    """The type of those matrices."""
+
+
+@runtime_checkable
+class Probing(Protocol):
+    """What a `LoadedModel` may be able to do besides: say what the accelerator gives that it lies on.
+
+    Of a model on the CPU nobody asks that: the CPUs are probed by a process of their own. A model on an accelerator without
+    this member has no roofline.
+    """
+
+    def probe(self, size_bytes: int) -> DeviceRates:
+        """Read a buffer of that size, and multiply matrices of the type that the model computes in, synchronized.
+
+        What it allocates must be free again afterwards, and must not count in `LoadedModel.device_bytes`.
+        """
+        ...
+
+
+@runtime_checkable
+class Continuing(Protocol):
+    """What a `LoadedModel` may be able to do besides: go on from a state that it holds, instead of from nothing.
+
+    A model without this member is "not measured" where a scenario keeps its state.
+    """
+
+    def resume(self, prompt: Sequence[int], kept: int, max_new_tokens: int) -> Iterator[Prefilled | int]:
+        """As `LoadedModel.stream`, but the first `kept` tokens of `prompt` are not evaluated again.
+
+        They are those that the state of the last `stream` or `resume` begins with; what lies behind them is rolled back.
+        `Prefilled` counts what was evaluated now. Raises ValueError when the state does not begin with them, when they are
+        all of the prompt or do not fit the context; Unavailable, with the reason, when such a state cannot be rolled back.
+        """
+        ...
+
+
+@runtime_checkable
+class Batching(Protocol):
+    """What a `LoadedModel` may be able to do besides: decode several sequences together, one token of each a step.
+
+    A model without this member is "not measured" where a scenario has a batch.
+    """
+
+    def stream_batch(
+        self, prompts: Sequence[Sequence[int]], max_new_tokens: int
+    ) -> Iterator[Prefilled | tuple[int, ...]]:
+        """Evaluate all `prompts`, as long as one another, from empty states, and yield `Prefilled` with the tokens of all
+        together, then up to `max_new_tokens` tuples of one greedy token for each sequence.
+
+        Raises ValueError as `LoadedModel.stream` does; Unavailable, with the reason, when there is no room for so many.
+        """
+        ...
 
 
 MOST_ROWS = 64
@@ -203,11 +328,15 @@ class Backend(Protocol):
     """Frozen dataclass of the options, each with a default; validated before anything is loaded."""
     requires: ClassVar[tuple[str, ...]]
     """Names of the modules that must be importable; otherwise the variant is NOT_MEASURED."""
-    weights_format: ClassVar[Literal["gguf", "safetensors", "none"]]
     makes: ClassVar[tuple[str, ...]]
     """Recipes that `make` knows, e.g. GGUF types."""
     makers: ClassVar[tuple[str, ...]]
     """Modules of `requires` whose version decides what `make` writes."""
+
+    @property
+    def weights_format(self) -> Literal["gguf", "safetensors", "none", "any"]:
+        """A class variable. ``any`` takes either as it is."""
+        ...
 
     def load(self, weights: Path | None, options: Any, prompt_format: str) -> LoadedModel:
         """Load from a local file or directory.
@@ -228,3 +357,11 @@ def check_room(prompt_tokens: int, max_new_tokens: int, context_tokens: int) -> 
             f"{prompt_tokens} prompt tokens + {max_new_tokens} new tokens do not fit a context of {context_tokens}; "
             "raise n_ctx or shorten the case"
         )
+
+
+def check_kept(prompt: Sequence[int], kept: int, held: Sequence[int]) -> None:
+    """Raise ValueError when the `held` tokens of a state do not begin with the first `kept` of `prompt`, or nothing is left."""
+    if not 0 <= kept < len(prompt):
+        raise ValueError(f"{kept} kept tokens leave nothing of {len(prompt)} prompt tokens to evaluate")
+    if list(held[:kept]) != list(prompt[:kept]):
+        raise ValueError(f"the state, of {len(held)} tokens, does not begin with the {kept} tokens that are to be kept")

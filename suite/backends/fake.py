@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import mmap
 import os
 import random
 import signal
@@ -20,11 +21,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from suite.backends.base import LAUNCH_VARIABLE, Message, Prefilled, check_room
-from suite.errors import LoadError, UsageError
+from suite.backends.base import LAUNCH_VARIABLE, Message, Prefilled, check_kept, check_room
+from suite.errors import LoadError, Unavailable, UsageError
 
 VOCABULARY = 256
 
+State = Literal["kept", "evaluated", "silent", "rigid"]
 Fault = Literal["", "load", "exit", "kill", "abort", "hang", "raise", "stdout", "cached", "flood"]
 
 
@@ -56,6 +58,15 @@ class FakeOptions:
     kv_bytes_per_token: int = 1024
     shift_ids_from: int | None = None
     """From this position on, rendered token ids differ from those of an honest tokenizer."""
+    batch_cost: float = 0.25
+    """Share of a decode step that each further sequence of a batch adds."""
+    state: State = "kept"
+    """What becomes of the KV state between two requests: ``kept``; ``evaluated``: all is evaluated again, and counted;
+    ``silent``: all is evaluated again, and not counted; ``rigid``: it cannot be rolled back."""
+    leak_bytes: int = 0
+    """Memory, real memory, that is lost with every token that is generated."""
+    leak_per_load_bytes: int = 0
+    """The same with every load."""
     fault: Fault = ""
     fault_at: int = 0
     """Happens in the generation with this number (0 is the first)."""
@@ -66,6 +77,10 @@ class FakeOptions:
     script: str = ""
     """A JSON file whose keys replace options on load: the fake's weights. Another content under the same declaration is
     what a re-uploaded file is to a real backend."""
+
+
+_LOST: list[mmap.mmap] = []
+"""What was leaked: it outlives every model."""
 
 
 class FakeModel:
@@ -80,13 +95,15 @@ class FakeModel:
         self._luck = 1 + self._random.gauss(0, options.launch_noise)
         self._now = 0.0
         self._generations = 0
-        self._held = 0
+        self._held: list[int] = []
+        """The tokens in the KV state: all but the last one that was generated."""
         self.context_tokens = options.n_ctx
         self.keep_logprobs = False
         self.logprobs: list[float] = []
         self.facts: Mapping[str, str] = {"fake": "1", "simulated": "time is simulated", **options.facts}
         self.seen = options.seen
         self._now += options.load_s
+        _leak(options.leak_per_load_bytes)
 
     def clock(self) -> float:
         """Simulated seconds."""
@@ -122,13 +139,46 @@ class FakeModel:
         evaluated = 1 if cached else len(prompt)
         self._advance(evaluated / self._options.prefill_tok_s)
         yield Prefilled(evaluated)
-        answer = self._answer(bytes(token % 256 for token in prompt).decode(errors="replace"))
+        yield from self._say(prompt, max_new_tokens)
+
+    def resume(self, prompt: Sequence[int], kept: int, max_new_tokens: int) -> Iterator[Prefilled | int]:
+        """See `Continuing.resume`."""
+        check_room(len(prompt), max_new_tokens, self.context_tokens)
+        check_kept(prompt, kept, self._held)
+        if self._options.state == "rigid":
+            raise Unavailable("the state of this model cannot be rolled back")
+        new = len(prompt) - kept
+        evaluated = new if self._options.state == "kept" else len(prompt)
+        self._advance(evaluated / self._options.prefill_tok_s)
+        yield Prefilled(new if self._options.state == "silent" else evaluated)
+        yield from self._say(prompt, max_new_tokens)
+
+    def stream_batch(
+        self, prompts: Sequence[Sequence[int]], max_new_tokens: int
+    ) -> Iterator[Prefilled | tuple[int, ...]]:
+        """See `Batching.stream_batch`."""
+        for prompt in prompts:
+            check_room(len(prompt), max_new_tokens, self.context_tokens)
+        evaluated = sum(map(len, prompts))
+        self._advance(evaluated / self._options.prefill_tok_s)
+        yield Prefilled(evaluated)
+        answers = [self._answer_to(prompt) for prompt in prompts]
+        for position in range(max_new_tokens):
+            self._advance((1 + self._options.batch_cost * (len(prompts) - 1)) / self._options.decode_tok_s)
+            yield tuple(answer[position] if position < len(answer) else 0 for answer in answers)
+
+    def _say(self, prompt: Sequence[int], max_new_tokens: int) -> Iterator[int]:
+        self._held = list(prompt)
+        answer = self._answer_to(prompt)
         for position in range(max_new_tokens):
             self._advance(1 / self._options.decode_tok_s)
-            self._held = len(prompt) + position + 1
+            _leak(self._options.leak_bytes)
             if self.keep_logprobs:
                 self.logprobs.append(self._options.logprob)
-            yield answer[position] if position < len(answer) else 0
+            token = answer[position] if position < len(answer) else 0
+            yield token
+            if position < max_new_tokens - 1:
+                self._held.append(token)
 
     def weigh(self, prompt: Sequence[int], answer: Sequence[int]) -> list[float]:
         """See `Weighing.weigh`: the scripted log-probability for each token."""
@@ -159,6 +209,9 @@ class FakeModel:
         share = math.exp(self._options.logprob)
         logits[token] = rest + (math.log(share / (1 - share)) if share < 1 else 50.0)
         return logits
+
+    def _answer_to(self, prompt: Sequence[int]) -> list[int]:
+        return self._answer(bytes(token % 256 for token in prompt).decode(errors="replace"))
 
     def _answer(self, prompt: str) -> list[int]:
         for piece, reply in self._options.replies.items():
@@ -192,7 +245,8 @@ class FakeModel:
 
     def kv_cache_bytes(self) -> tuple[int, int] | None:
         """Scripted bytes a token."""
-        return self._held * self._options.kv_bytes_per_token, self._held
+        tokens = len(self._held) + 1 if self._held else 0
+        return tokens * self._options.kv_bytes_per_token, tokens
 
     def device_bytes(self) -> int | None:
         """There is no device."""
@@ -200,6 +254,14 @@ class FakeModel:
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+def _leak(count: int) -> None:
+    if count:
+        # of the system, since what was freed before would hide it
+        fresh = mmap.mmap(-1, count, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        fresh.write(b"x" * count)
+        _LOST.append(fresh)
 
 
 def _add_noise(logits: list[float], place: str, spread: float) -> list[float]:

@@ -20,7 +20,9 @@ from suite.cli.diff import declare_diff, show_diff
 from suite.cli.doctor import declare_doctor, show_doctor
 from suite.cli.explain import declare_explain, show_explanation
 from suite.cli.history import declare_history, show_history
+from suite.cli.load import declare_load, run_load
 from suite.cli.plan import declare_plan, show_plan
+from suite.cli.recommend import declare_recommend, show_recommendation
 from suite.cli.report import declare_report, find_run, show_report
 from suite.cli.selftest import declare_selftest, run_selftest
 from suite.errors import UsageError
@@ -40,7 +42,7 @@ class Command:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit status: 0, or 2 when the call or a file is wrong."""
+    """Run the command line and return the exit status: 0, 2 when the call or a file is wrong, or what a command says."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     parsed = _parser(given).parse_args(given)
     try:
@@ -59,6 +61,11 @@ COMMANDS = {
         summary="what a variant answers otherwise than the reference, down to the token, and why",
         declare=declare_explain,
         execute=show_explanation,
+    ),
+    "recommend": Command(
+        summary="which variant of a stored run keeps within the loss, speed and memory that you can live with",
+        declare=declare_recommend,
+        execute=show_recommendation,
     ),
     "doctor": Command(
         summary="why is it slow: the check list over a stored run, with evidence and remedies",
@@ -89,6 +96,11 @@ COMMANDS = {
         summary="measure how much this machine varies when nothing changes",
         declare=declare_calibrate,
         execute=run_calibrate,
+    ),
+    "load": Command(
+        summary="what a server delivers to one client and to many, and where more clients gain little",
+        declare=declare_load,
+        execute=run_load,
     ),
     "selftest": Command(
         summary="prove on this machine that verdicts neither cry wolf nor sleep",

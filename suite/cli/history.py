@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from suite.cli.output import tell, wants_color, write_lines
+from suite.cli.output import deliver, tell, wants_color
 from suite.cli.report import HISTORY, find_run
 from suite.errors import UsageError
 
 if TYPE_CHECKING:
     from suite.records import Run
+    from suite.reporting.history_series import Trend
 
 LAST = 100
 """As `suite.reporting.history_series.LAST`, which is not imported to declare an option."""
@@ -34,7 +36,10 @@ def declare_history(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--last", type=int, metavar="N", default=LAST, help=f"so many runs of each machine (default: {LAST})"
     )
-    parser.add_argument("--format", choices=("terminal", "json"), default="terminal")
+    parser.add_argument("--format", choices=("terminal", "json", "html"), default="terminal")
+    parser.add_argument(
+        "--output", metavar="FILE", help="write it there, whole or not at all (default: standard output)"
+    )
     parser.add_argument("--width", type=int, help="columns (default: those of the terminal)")
     parser.add_argument("--color", choices=("auto", "always", "never"), default="auto")
     parser.add_argument("--matrix-file", metavar="FILE", help="the matrix file (default: matrix.toml)")
@@ -60,20 +65,28 @@ def show_history(arguments: argparse.Namespace) -> int:
         lines.entries,
         Selection(variant=arguments.variant, metric=arguments.metric, machine=arguments.machine, last=arguments.last),
     )
+    deliver(_render(trends, lines.faults, arguments), arguments.output)
+    return 0
+
+
+def _render(trends: Sequence[Trend], faults: Sequence[str], arguments: argparse.Namespace) -> str:
+    scopes = arguments.metric is not None
     if arguments.format == "json":
         from suite.reporting.history_json import history_json
 
-        write_lines([history_json(trends, lines.faults).rstrip("\n")])
-        return 0
+        return history_json(trends, faults)
+    if arguments.format == "html":
+        from suite.reporting.page.history import render_history
+
+        return render_history(trends, faults, scopes=scopes)
     from suite.reporting.history_text import Screen, history_lines
 
     screen = Screen(
         width=arguments.width or shutil.get_terminal_size().columns,
-        color=wants_color(arguments.color),
-        ascii=not _shows_blocks(),
+        color=wants_color(arguments.color, to_file=arguments.output is not None),
+        ascii=arguments.output is None and not _shows_blocks(),
     )
-    write_lines(history_lines(trends, lines.faults, screen, scopes=arguments.metric is not None))
-    return 0
+    return "\n".join([*history_lines(trends, faults, screen, scopes=scopes), ""])
 
 
 def append_run(arguments: argparse.Namespace) -> int:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from suite.cli.output import deliver, tell, wants_color
 from suite.errors import StoreError, UsageError
-from suite.store.layout import LATEST, RUN_FILE, quality_file, run_directory, speed_file
+from suite.store.layout import HISTORY_FILE, LATEST, RUN_FILE, quality_file, run_directory, speed_file
 
 if TYPE_CHECKING:
     from suite.records import Aspect, Run
     from suite.store.snapshots import Place
 
 RUNS = Path(".quantdrift")
-HISTORY = RUNS / "history.jsonl"
+HISTORY = RUNS / HISTORY_FILE
 
 BENCHMARK = "action-benchmark"
 
@@ -60,7 +60,8 @@ def places_of_run(given: str) -> list[Path]:
     path = Path(given).expanduser()
     candidates = [path, path / RUN_FILE]
     if path.name == given:
-        candidates.append((RUNS / LATEST if given == LATEST else run_directory(RUNS, given)) / RUN_FILE)
+        with contextlib.suppress(UsageError, StoreError):  # what cannot name a run is none
+            candidates.append((RUNS / LATEST if given == LATEST else run_directory(RUNS, given)) / RUN_FILE)
     return candidates
 
 
@@ -88,6 +89,13 @@ def _terminal(run: Run, arguments: argparse.Namespace) -> str:
     return "\n".join([*lines(build_report(run), width=width, color=color), ""])
 
 
+def _limits(run: Run, arguments: argparse.Namespace) -> str:
+    from suite.reporting.limits import limits_lines, measured_limits
+
+    width = arguments.width or shutil.get_terminal_size().columns
+    return "\n".join([*limits_lines(measured_limits(run), width), ""])
+
+
 def _markdown(run: Run, _: argparse.Namespace) -> str:
     from suite.reporting.markdown import render
     from suite.reporting.model import build_report
@@ -101,16 +109,13 @@ def _json(_: Run, arguments: argparse.Namespace) -> str:
 
 
 def _html(run: Run, arguments: argparse.Namespace) -> str:
-    from suite.reporting.page.render import render_page
-    from suite.store.history import scan_history
+    from suite.reporting.page.stored import render_stored
 
     file = Path(arguments.history).expanduser() if arguments.history else HISTORY if HISTORY.is_file() else None
-    if file is None:
-        return render_page(run)
-    lines = scan_history(file)
-    for fault in lines.faults:
+    page, faults = render_stored(run, file)
+    for fault in faults:
         tell(f"NOT READ: {fault}")
-    return render_page(run, lines.entries)
+    return page
 
 
 def _summary(run: Run, _: argparse.Namespace) -> str:
@@ -142,6 +147,7 @@ def _csv(run: Run, _: argparse.Namespace) -> str:
 
 FORMATS: Mapping[str, Callable[[Run, argparse.Namespace], str]] = {
     "terminal": _terminal,
+    "limits": _limits,
     "markdown": _markdown,
     "json": _json,
     "html": _html,

@@ -13,6 +13,7 @@ from suite.metrics import add_speedups, measure
 from suite.records import (
     Artifact,
     Case,
+    Demand,
     Environment,
     Finding,
     Forced,
@@ -281,7 +282,7 @@ def identity_of(variant: Variant, matrix: Matrix) -> dict[str, str]:
     for name, value in sorted(variant.options.items()):
         identity[f"option.{name}"] = json.dumps(value, sort_keys=True)
     for scenario in matrix.scenarios:
-        identity[f"scenario.{scenario.name}"] = f"{scenario.prompt_tokens} → {scenario.new_tokens} tokens"
+        identity[f"scenario.{scenario.name}"] = scenario.described
     return identity
 
 
@@ -309,9 +310,11 @@ def result_of(
     known_cases = {case.id for case in cases}
     trials = ledger.trials_of(variant.name)
     own = [trial for trial in trials if trial.case in known_cases]
-    measurements = measure(variant.name, trials, keep_finished(ledger.samples, ledger.launches), ledger.launches)
     resolved = ledger.artifacts.get(variant.name)
     artifact = resolved.artifact if resolved else None
+    samples = keep_finished(ledger.samples, ledger.launches)
+    demand = artifact.demand if artifact else None
+    measurements = measure(variant.name, trials, samples, ledger.launches, demand=demand, scenarios=matrix.scenarios)
     return VariantResult(
         variant=variant,
         artifact=artifact,
@@ -370,8 +373,10 @@ def _told(ledger: Ledger) -> dict[str, str]:
     return {name: text for name, text in found.items() if text}
 
 
-def describe_loaded(artifact: Artifact | None, footprint: int | None) -> Artifact | None:
+def describe_loaded(artifact: Artifact | None, footprint: int | None, demand: Demand | None = None) -> Artifact | None:
     """The artifact of weights that were quantized while they were loaded: size and bits per weight as held in memory."""
+    if artifact is not None and demand is not None:
+        artifact = dataclasses.replace(artifact, demand=demand)
     if artifact is None or footprint is None:
         return artifact
     return dataclasses.replace(

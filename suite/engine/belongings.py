@@ -8,6 +8,9 @@ from pathlib import Path
 from suite.errors import StoreError, UsageError
 from suite.store import layout
 
+TOLD = (layout.REPORT_FILE, layout.PAGE_FILE)
+"""What is rendered of a finished run; it belongs to the run that lies beside it."""
+
 
 def own_journals(directory: Path) -> tuple[Path, ...]:
     """The journals of runs; files that are only named like one are a person's, and are left alone.
@@ -27,7 +30,7 @@ def check_directory(directory: Path) -> None:
     """Raise UsageError when a run that is written into `directory` would write over a person's own files."""
     if own_run_file(directory) or own_journals(directory):
         return
-    taken = [name for name in (layout.RUN_FILE, "report.md", "journal.jsonl") if _has_content(directory / name)]
+    taken = [name for name in (layout.RUN_FILE, *TOLD, "journal.jsonl") if _has_content(directory / name)]
     if taken:
         raise UsageError(
             f"--matrix-report={directory}: {', '.join(taken)} is there and was not written by a run, which would write "
@@ -36,12 +39,13 @@ def check_directory(directory: Path) -> None:
 
 
 def remove_run(directory: Path) -> None:
-    """Remove the journals and the run file of the run that lies in `directory`, and nothing else."""
+    """Remove the journals of the run that lies in `directory`, and its run file with what tells of it; nothing else."""
     for file in own_journals(directory):
         file.unlink()
     found = own_run_file(directory)
     if found is not None:
-        found.unlink()
+        for file in (*(directory / name for name in TOLD), found):
+            file.unlink(missing_ok=True)
 
 
 def _has_content(file: Path) -> bool:

@@ -9,13 +9,28 @@ from pathlib import Path
 from typing import Any
 
 from suite import backends
+from suite.engine.demand import demand_of, kv_types
 from suite.engine.distributions import Rows, unpack
 from suite.engine.environment import default_threads
 from suite.engine.preparing import Prepared, Preparer
 from suite.engine.progress import Progress
 from suite.errors import VariantError
-from suite.records import Case, Deadlines, Generation, Variant, Witness
-from suite.worker.messages import Encode, Force, Generate, Generated, Load, Loaded, Measure, Memory, Render, Weigh
+from suite.records import Case, Deadlines, Demand, Generation, Variant, Witness
+from suite.worker.messages import (
+    Encode,
+    Force,
+    Generate,
+    Generated,
+    Load,
+    Loaded,
+    Measure,
+    Memory,
+    Render,
+    Request,
+    Unload,
+    Unloaded,
+    Weigh,
+)
 from suite.worker.process import Worker
 
 
@@ -92,13 +107,31 @@ class LiveVariant:
         )
         return unpack(self.worker.ask(request, self.deadlines.answer_s))
 
+    def ask(self, request: Request) -> Any:
+        """What the worker answers within the time for an answer. Raises what a request raises."""
+        return self.worker.ask(request, self.deadlines.answer_s)
+
+    def load(self) -> Loaded:
+        """Load the variant into its worker, as it was launched. Raises LoadError and its kin."""
+        return load(self.worker, self.variant, self.prepared, self.deadlines)
+
+    def unload(self) -> int | None:
+        """Free the model, and the bytes that the worker still holds."""
+        answer: Unloaded = self.worker.ask(Unload(), self.deadlines.load_s)
+        return answer.held_bytes
+
     def kv_cache_bytes(self, tokens: int) -> int | None:
-        """The computed size of a KV cache for `tokens` tokens, of the types that the options or the weights' type give."""
-        options = self.variant.options
-        usual = self.loaded.facts.get("dtype", "f16")
-        return self.prepared.kv_cache_bytes(
-            tokens, str(options.get("type_k", usual)), str(options.get("type_v", usual))
-        )
+        """The computed size of a KV cache for `tokens` tokens, of the types that the options or the weights' type give; None for
+        a type whose size is not known.
+        """
+        try:
+            return self.prepared.kv_cache_bytes(tokens, *kv_types(self.variant.options, self.loaded.facts))
+        except VariantError:
+            return None
+
+    def demand(self) -> Demand | None:
+        """What a token demands of it; None where the headers of its weights do not tell."""
+        return demand_of(self.prepared.anatomy, self.variant.options, self.loaded.facts)
 
     def memory(self) -> Memory:
         """Memory of the worker now."""
@@ -141,13 +174,7 @@ class Launcher:
         prepared = self.preparer.prepare(variant)
         self.progress(f"loading {variant.name}")
         with self._start(variant, index) as worker:
-            request = Load(
-                backend=variant.backend,
-                weights=str(prepared.weights) if prepared.weights else None,
-                options=options_in_force(variant),
-                prompt_format=variant.prompt_format,
-            )
-            loaded: Loaded = worker.ask(request, self.deadlines.load_s)
+            loaded = load(worker, variant, prepared, self.deadlines)
             if variant.python is not None:
                 check_libraries(variant, loaded)
             yield LiveVariant(
@@ -158,12 +185,31 @@ class Launcher:
         log = self.logs / f"{variant.name}.log"
         try:
             self.logs.mkdir(parents=True, exist_ok=True)
-            return Worker(variant.name, log=log, launch=index, cpus=self.cpus, python=variant.python)
+            return Worker(
+                variant.name,
+                log=log,
+                launch=index,
+                cpus=self.cpus,
+                python=variant.python,
+                passing=named_variables(variant),
+            )
         except OSError as error:
             raise VariantError(
                 f"variants.{variant.name}: its worker could not be started (log {log}): {error}; "
                 "look for free memory and processes, and whether the directory can be written to"
             ) from error
+
+
+def load(worker: Worker, variant: Variant, prepared: Prepared, deadlines: Deadlines) -> Loaded:
+    """Have a worker load a variant. Raises LoadError and its kin."""
+    request = Load(
+        backend=variant.backend,
+        weights=str(prepared.weights) if prepared.weights else None,
+        options=options_in_force(variant),
+        prompt_format=variant.prompt_format,
+    )
+    loaded: Loaded = worker.ask(request, deadlines.load_s)
+    return loaded
 
 
 def check_libraries(variant: Variant, loaded: Loaded) -> None:
@@ -179,6 +225,11 @@ def check_libraries(variant: Variant, loaded: Loaded) -> None:
 def _lies_in(file: str, prefix: str) -> bool:
     """As it is named, or with links followed: environments link to what others hold."""
     return Path(file).is_relative_to(prefix) or Path(file).resolve().is_relative_to(Path(prefix).resolve())
+
+
+def named_variables(variant: Variant) -> list[str]:
+    """Environment variables that the variant's options name: an option called ``…_env`` says where a secret is to be found."""
+    return [str(value) for name, value in variant.options.items() if name.endswith("_env") and value]
 
 
 def options_in_force(variant: Variant) -> dict[str, Any]:

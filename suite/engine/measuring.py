@@ -206,7 +206,7 @@ class Measuring:
         if known is not None and name not in self._inherited:
             return
         footprint = live.loaded.facts.get(FOOTPRINT)
-        artifact = describe_loaded(live.prepared.artifact, int(footprint) if footprint else None)
+        artifact = describe_loaded(live.prepared.artifact, int(footprint) if footprint else None, live.demand())
         facts = {key: value for key, value in live.loaded.facts.items() if key != FOOTPRINT}
         if live.variant.python is not None:
             facts["python"] = live.loaded.python

@@ -8,13 +8,15 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from suite import backends
-from suite.backends.base import Backend
+from suite.backends.base import Backend, Sparing
 from suite.engine.progress import Progress
 from suite.errors import MatrixFileError, VariantError
+from suite.models.anatomy import Anatomy, read_anatomy
+from suite.models.attention import kv_shape
 from suite.models.cache import Cache
 from suite.models.hashes import HashCache
 from suite.models.inspect import inspect_files
-from suite.models.kv import kv_cache_bytes, kv_shape
+from suite.models.kv import kv_cache_bytes
 from suite.models.sources import Located, locate, parse_source
 from suite.models.tokenizer import tokenizer_facts
 from suite.records import Artifact, Deadlines, Variant
@@ -35,6 +37,8 @@ class Prepared:
     tokenizer: Mapping[str, str] = field(default_factory=dict)
     """Hashes of template and tokenizer."""
     paths: tuple[Path, ...] = ()
+    anatomy: Anatomy | None = None
+    """Which of the weights a token reads; None where the headers do not tell."""
 
     def kv_cache_bytes(self, tokens: int, type_k: str, type_v: str) -> int | None:
         """Computed bytes of the KV cache of `tokens` tokens; None when the files do not tell the shape."""
@@ -60,6 +64,8 @@ class Preparer:
         Raises Unavailable when they cannot be had, MatrixFileError when they are not what the variant needs, VariantError
         when the disk refuses to give or to take them.
         """
+        if not _needs_weights(variant):
+            return Prepared(weights=None, artifact=None)
         key = (variant.source, variant.backend, variant.make)
         if key not in self._known:
             try:
@@ -73,12 +79,10 @@ class Preparer:
 
     def _prepare(self, variant: Variant) -> Prepared:
         backend = backends.resolve(variant.backend)
-        if backend.weights_format == "none":
-            return Prepared(weights=None, artifact=None)
         located = locate(
             parse_source(variant.source, base=self._base), base=self._base, where=f"variants.{variant.name}"
         )
-        if backend.weights_format == "gguf":
+        if backend.weights_format == "gguf" or (backend.weights_format == "any" and located.is_gguf):
             return self._prepare_gguf(variant, backend, located)
         return self._prepare_safetensors(variant, backend, located)
 
@@ -114,7 +118,13 @@ class Preparer:
             files, label=label, revision=located.revision, derived_from=derived_from, known_hashes=self._hashes
         )
         weights = files[0] if files[0].suffix.lower() == ".gguf" else files[0].parent
-        return Prepared(weights=weights, artifact=artifact, tokenizer=tokenizer_facts(files), paths=files)
+        return Prepared(
+            weights=weights,
+            artifact=artifact,
+            tokenizer=tokenizer_facts(files),
+            paths=files,
+            anatomy=read_anatomy(files),
+        )
 
     def _make(self, variant: Variant, backend: Backend, recipe: str, source: Path) -> Path:
         def run(destination: Path) -> None:
@@ -126,6 +136,14 @@ class Preparer:
         suffix = "" if backend.weights_format == "safetensors" else f".{recipe}.gguf"
         key = {"recipe": recipe, "source sha256": self._hashes.sha256(source), **_makers(backend)}
         return self._cache.fetch_or_make(key, suffix, run)
+
+
+def _needs_weights(variant: Variant) -> bool:
+    """Whether the variant is of weights on this disk: some backends have none, and a server may have its own."""
+    backend = backends.resolve(variant.backend)
+    if isinstance(backend, Sparing):
+        return backend.needs_weights(variant.options)
+    return backend.weights_format != "none"
 
 
 def _makers(backend: Backend) -> dict[str, str]:

@@ -7,12 +7,13 @@ import itertools
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import suite
 from suite.engine.assembling import Ledger, join_journals
 from suite.engine.belongings import own_journals, own_run_file
 from suite.errors import StoreError
-from suite.records import Case, Environment, Matrix
+from suite.records import Case, Environment, Matrix, Scenario
 from suite.schema import dump
 from suite.settings import Settings
 from suite.store.baselines import BaselineStore
@@ -128,7 +129,7 @@ def key_of(matrix: Matrix, cases: Sequence[Case], environment: Environment, sett
     asked = [
         matrix.model,
         [dump(variant) for variant in matrix.variants],
-        [dump(scenario) for scenario in matrix.scenarios],
+        [_asked_of(scenario) for scenario in matrix.scenarios],
         [dump(case) for case in cases],
         dict(environment.identity),
         suite.__version__,
@@ -136,3 +137,9 @@ def key_of(matrix: Matrix, cases: Sequence[Case], environment: Environment, sett
         settings.quick,
     ]
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+
+
+def _asked_of(scenario: Scenario) -> dict[str, Any]:
+    """What a scenario measures: not how often, and of what it leaves as it is by default nothing."""
+    usual = dump(Scenario(name="", prompt_tokens=0, new_tokens=0))
+    return {key: value for key, value in dump(scenario).items() if key != "rounds" and value != usual[key]}

@@ -25,11 +25,10 @@ def judge_sample(
 
     `cpus` is the number of CPUs that the worker may use; 0 where nobody knows.
     """
-    if sample.evaluated_tokens != sample.prompt_tokens:
-        return (
-            SampleStatus.REJECTED,
-            f"{sample.evaluated_tokens} of {sample.prompt_tokens} prompt tokens were evaluated",
-        )
+    expected = sample.prompt_tokens - sample.kept_tokens
+    if sample.evaluated_tokens != expected and not sample.turns:  # of a conversation, that is what is measured
+        kept = f", beside {sample.kept_tokens} that were kept" if sample.kept_tokens else ""
+        return SampleStatus.REJECTED, f"{sample.evaluated_tokens} of {expected} prompt tokens were evaluated{kept}"
     if sample.new_tokens != scenario.new_tokens:
         return SampleStatus.REJECTED, f"{sample.new_tokens} of {scenario.new_tokens} tokens were generated"
     pressure = sample.witness.pressure

@@ -17,6 +17,7 @@ from suite.gate.held import hold_answers, listed
 from suite.gate.refresh import Mode, Update, refresh_quality, refresh_speed, takes_speed
 from suite.metrics.catalog import SPECS
 from suite.metrics.fidelity import BROKEN
+from suite.metrics.kinds import belongs
 from suite.records import (
     Aspect,
     Baselines,
@@ -26,6 +27,7 @@ from suite.records import (
     Provenance,
     QualityBaseline,
     Run,
+    SampleStatus,
     SpeedBaseline,
     SpeedSample,
     Trial,
@@ -193,7 +195,10 @@ def _refuse_unmeasured(run: Run, result: VariantResult) -> str | None:
     if contended:
         return f"no clean samples in {listed(contended)}; measure again when nothing else runs"
     measured = {m.scope for m in speed if m.metric == "decode_tok_s" and m.value is not None}
-    missing = [scenario.name for scenario in run.matrix.scenarios if scenario.name not in measured]
+    mine = [sample for sample in run.speed_samples if sample.variant == result.variant.name]
+    cannot = {sample.scenario for sample in mine if sample.status is SampleStatus.UNSUITED}
+    wanted = [scenario.name for scenario in run.matrix.scenarios if belongs("decode_tok_s", scenario)]
+    missing = [name for name in wanted if name not in measured | cannot]
     if missing:
         return f"the run is partial, no speed was measured in {listed(missing)}"
     return None

@@ -14,6 +14,7 @@ from typing import Literal
 
 from suite.errors import MatrixFileError
 from suite.gate.policy import metric_of
+from suite.metrics.kinds import belongs
 from suite.records import ALL, Budget, Gate, Loss, Scenario
 from suite.schema import nearest
 
@@ -122,7 +123,8 @@ def _scopes(key: str, budgets: Mapping[str, Budget], scenarios: Sequence[Scenari
         return [scope]
     if metric != "speedup":
         return [] if f"{metric}/{ALL}" in budgets else [ALL]
-    return [scenario.name for scenario in scenarios if f"{metric}/{scenario.name}" not in budgets]
+    timed = [scenario.name for scenario in scenarios if belongs("decode_tok_s", scenario)]
+    return [name for name in timed if f"{metric}/{name}" not in budgets]
 
 
 def _faults(key: str, budget: Budget) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from suite.gate.compare_none import compare_with_none
 from suite.gate.differences import (
     MACHINE,
     concerning,
@@ -21,6 +22,7 @@ from suite.gate.flags import find_flags
 from suite.gate.plan import GateItem
 from suite.gate.sessions import session_spread
 from suite.metrics.catalog import SPECS
+from suite.metrics.kinds import HELD_TO_NONE
 from suite.metrics.speed import PER_SAMPLE, YARDSTICKS, launch_values, pair_logs
 from suite.records import (
     ALL,
@@ -49,8 +51,8 @@ from suite.stats.intervals import (
 )
 from suite.store.baselines import as_stored
 
-NOT_COMPARED = frozenset({"speedup"})
-"""Never gated on drift: a regression that hits reference and variant alike would cancel out."""
+NOT_COMPARED = frozenset({"speedup", "mbu", "mfu"})
+"""Never gated on drift: a regression that hits reference and variant alike, or the device too, would cancel out."""
 
 
 USUAL_SESSIONS = 3.0
@@ -172,6 +174,10 @@ def _survey(result: VariantResult, baselines: Baselines, environment: Environmen
 
 def _compare_one(key: tuple[str, str], measurement: Measurement | None, ground: _Ground) -> Comparison:
     metric, scope = key
+    if metric in HELD_TO_NONE:
+        name, aspect = ground.result.variant.name, SPECS[metric].aspect
+        bare = Comparison(variant=name, metric=metric, scope=scope, aspect=aspect, tier=Tier.NONE)
+        return compare_with_none(bare, measurement, ground.result.failure)
     baseline = ground.accepted_values.get(f"{metric}/{scope}")
     unresolved = _unresolved(scope, measurement, baseline, ground)
     values = _values(measurement, baseline, ground) if unresolved is None else None

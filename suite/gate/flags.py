@@ -25,7 +25,7 @@ def find_flags(
 
     Side by side both meet the same machine, however its own speed varies between launches.
     """
-    usable = [sample for sample in samples if sample.status is not SampleStatus.REJECTED]
+    usable = [sample for sample in samples if sample.status in (SampleStatus.CLEAN, SampleStatus.CONTENDED)]
     clean = [sample.witness for sample in usable if sample.status is SampleStatus.CLEAN]
     found = [
         _unclean(len(usable) - len(clean), len(usable)),

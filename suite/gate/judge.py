@@ -14,9 +14,11 @@ from suite.gate.policy import tolerance_for
 from suite.gate.sensitivity import find_smallest
 from suite.gate.wording import sentence
 from suite.metrics.fidelity import BROKEN
+from suite.metrics.kinds import HELD_TO_NONE
 from suite.records import Aspect, Comparison, Finding, Gate, Tier, Tolerance, Verdict
+from suite.stats.beta import t_quantile
 from suite.stats.binomial import net_loss_bounds
-from suite.stats.intervals import Estimate, spend, spend_late, t_quantile
+from suite.stats.intervals import Estimate, spend, spend_late
 
 COMMAND = "pytest --model-matrix"
 MOST_LAUNCHES = 50
@@ -115,7 +117,7 @@ def _word(comparison: Comparison, tolerance: Tolerance, decision: Decision, comm
 def _next_step(finding: Finding, tolerance: Tolerance, command: str) -> str:
     comparison = finding.comparison
     again = f"{command} --matrix-variants {comparison.variant}"
-    if comparison.metric in FIDELITY and (own := _step_of_fidelity(finding, again, command)) is not None:
+    if (own := _step_of_its_own(finding, again, command)) is not None:
         return own
     match finding.verdict:
         case Verdict.PASS:
@@ -139,8 +141,15 @@ def _next_step(finding: Finding, tolerance: Tolerance, command: str) -> str:
     return step
 
 
+def _step_of_its_own(finding: Finding, again: str, command: str) -> str | None:
+    """What to do where that is something else than with other drifts: about a divergence, or what must not be there at all."""
+    comparison = finding.comparison
+    if comparison.metric in HELD_TO_NONE and finding.verdict in (Verdict.REGRESSED, Verdict.INCONCLUSIVE):
+        return f"find what does it, or allow so much: absolute in [policy.{comparison.metric}]. Then: {again}"
+    return _step_of_fidelity(finding, again, command) if comparison.metric in FIDELITY else None
+
+
 def _step_of_fidelity(finding: Finding, again: str, command: str) -> str | None:
-    """What to do about a divergence, where that is something else than with other drifts."""
     comparison = finding.comparison
     if finding.verdict is Verdict.NOT_MEASURED:
         return "" if CANNOT_BE_FORCED in comparison.reason else f"measure it with the reference once: {command}"

@@ -20,6 +20,7 @@ from suite.metrics.fidelity import kld_interval, measure_fidelity
 from suite.metrics.quality import MEASURED, Outcome, outcome_of
 from suite.metrics.speed import speedup
 from suite.records import ALL, Budget, Forced, Loss, Measurement, Trial, TrialStatus, VariantResult
+from suite.stats.beta import beta_quantile
 from suite.stats.binomial import net_loss_bounds
 from suite.stats.intervals import interval_of, paired_mean, spend
 from suite.stats.power import detectable_loss
@@ -103,11 +104,15 @@ def _survey(
     failed: dict[str, tuple[str, ...]] = {}
     pairs = []
     for there, here in both:
-        if TrialStatus.ERROR in (there.score.status, here.score.status):
+        if _is_broken(there, here):
             failed[here.domain] = (*failed.get(here.domain, ()), here.case)
         else:
             pairs.append(_pair(there, here))
     return _Ground(result, reference, tuple(pairs), failed, budgets, looks)
+
+
+def _is_broken(reference: Trial, variant: Trial) -> bool:
+    return TrialStatus.ERROR in (reference.score.status, variant.score.status)
 
 
 def _pair(reference: Trial, variant: Trial) -> _Pair:
@@ -116,6 +121,17 @@ def _pair(reference: Trial, variant: Trial) -> _Pair:
     family = (variant.family is not None, variant.family or variant.case)
     same = ids[0] == ids[1] and dataclasses.replace(before, domain="") == dataclasses.replace(now, domain="")
     return _Pair(variant.domain, family, before, now, same)
+
+
+def lost_credit(variant: str, reference: str, trials: Sequence[Trial]) -> list[float]:
+    """The credit that each independent case lost (positive is worse; the mean of a family), as `losses` has it.
+
+    A case of which either side ended in an error is left out.
+    """
+    theirs = {trial.case: trial for trial in trials if trial.variant == reference}
+    both = [(theirs[t.case], t) for t in trials if t.variant == variant and t.case in theirs]
+    pairs = [_pair(there, here) for there, here in both if not _is_broken(there, here)]
+    return _by_group(pairs, lambda pair: MEASURED["score"](pair.reference) - MEASURED["score"](pair.variant))
 
 
 # ------------------------------------------------------------------------------------------------------- answers
@@ -218,9 +234,7 @@ def detectable(n: int, limit: float | None) -> float | None:
     fewest = next(beyond, None)
     if not fewest:
         return None
-    from scipy.special import betaincinv  # type: ignore[import-untyped, unused-ignore]  # slow
-
-    return float(betaincinv(fewest, n - fewest + 1, POWER))  # P(Binomial(n, this) >= fewest) = POWER
+    return beta_quantile(fewest, n - fewest + 1, POWER)  # P(Binomial(n, this) >= fewest) = POWER
 
 
 # ------------------------------------------------------------------------------------------------------ fidelity

@@ -9,9 +9,10 @@ from suite.gate.compare_logprob import LOGPROB
 from suite.gate.policy import tolerance_for
 from suite.metrics.catalog import SPECS
 from suite.metrics.fidelity import BROKEN, DECODE_KLD, PATH_DISTANCE
+from suite.metrics.kinds import belongs
 from suite.metrics.memory import PER_LAUNCH as MEMORY_METRICS
 from suite.metrics.quality import PER_OUTCOME as QUALITY_METRICS
-from suite.metrics.speed import PER_SAMPLE as SCENARIO_METRICS
+from suite.metrics.speed import OF_SCENARIOS
 from suite.records import ALL, Aspect, Gate, Scenario, Tolerance
 
 _USUAL = {
@@ -61,19 +62,19 @@ def plan_gates(
     """
     return tuple(
         GateItem(SPECS[metric].aspect, metric, scope)
-        for metric, scopes in _candidates([s.name for s in scenarios], sorted(set(domains)), fidelity=fidelity).items()
+        for metric, scopes in _candidates(scenarios, sorted(set(domains)), fidelity=fidelity).items()
         for scope in scopes
         if _is_gated(metric, tolerance_for(policy, metric, scope))
         if has_accelerator or metric != "peak_device_bytes"
     )
 
 
-def _candidates(scenarios: Sequence[str], domains: Sequence[str], *, fidelity: bool) -> dict[str, Sequence[str]]:
+def _candidates(scenarios: Sequence[Scenario], domains: Sequence[str], *, fidelity: bool) -> dict[str, Sequence[str]]:
     quality = {metric: [*domains, ALL] if metric in ("score", "exact") else [ALL] for metric in QUALITY_METRICS}
     return {
         **({**quality, LOGPROB: [*domains, ALL]} if domains else {}),
         **({"mean_kld": [*domains, ALL], DECODE_KLD: [ALL], PATH_DISTANCE: [ALL], BROKEN: [ALL]} if fidelity else {}),
-        **{metric: list(scenarios) for metric in SCENARIO_METRICS},
+        **{metric: [s.name for s in scenarios if belongs(metric, s)] for metric in OF_SCENARIOS},
         **{metric: [ALL] for metric in ("load_s", "cold_ttft_s", *MEMORY_METRICS)},
     }
 

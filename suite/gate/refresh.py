@@ -13,8 +13,9 @@ from suite.gate.compare_speed import NOT_COMPARED, launch_medians
 from suite.gate.differences import quality_identity, quality_suspects, speed_identity, speed_suspects
 from suite.gate.policy import metric_of
 from suite.metrics.catalog import SPECS
+from suite.metrics.kinds import HELD_TO_NONE
 from suite.metrics.quality import PER_OUTCOME, by_scope, mean_of
-from suite.metrics.speed import YARDSTICKS
+from suite.metrics.speed import TAILS, YARDSTICKS
 from suite.records import (
     ALL,
     Aspect,
@@ -38,6 +39,9 @@ Mode = Literal["new", "changed", "all"]
 
 REVIEWED = frozenset({*DIVERGENCES, "same_top_1", "p99_kld", "ppl_ratio"})
 """Figures of fidelity that are stored for people to review; comparing goes by the cases."""
+
+LATER = frozenset({*TAILS, "held_bytes"})
+"""Metrics that older baselines lack. They come with the next speeds that are accepted, and are no reason to accept any."""
 
 _DRIFTED = frozenset({Verdict.REGRESSED, Verdict.IMPROVED, Verdict.NOT_COMPARABLE})
 
@@ -147,7 +151,7 @@ def _measured_metrics(result: VariantResult) -> dict[str, BaselineMetric]:
     return {
         f"{m.metric}/{m.scope}": BaselineMetric(value=m.value, unit=SPECS[m.metric].unit, launches=launch_medians(m))
         for m in result.measurements
-        if m.metric in SPECS and m.metric not in NOT_COMPARED and m.value is not None
+        if m.metric in SPECS and m.metric not in NOT_COMPARED | HELD_TO_NONE and m.value is not None
         if SPECS[m.metric].aspect is not Aspect.QUALITY
     }
 
@@ -171,8 +175,9 @@ def _merge_metrics(
         if key in (drifted or ()) and (key not in kept or as_stored(value) != as_stored(kept[key]))
     }
     merged = {**fresh, **kept, **replaced}
-    if not takes_speed(merged, old):
-        return merged
+    settled = {key: value for key, value in merged.items() if key in old or metric_of(key) not in LATER}
+    if not takes_speed(settled, old):
+        return settled
     others = {key: value for key, value in merged.items() if not _is_speed(key)}
     return {**others, **{key: value for key, value in measured.items() if _is_speed(key)}}
 

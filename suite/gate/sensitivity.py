@@ -7,8 +7,9 @@ import math
 from suite.gate.decide import PASS_ALPHA, estimate_of, flip_counts, is_ratio, limit_of, log_limit
 from suite.metrics.catalog import SPECS
 from suite.records import Aspect, Comparison, Direction, Tolerance
+from suite.stats.beta import t_quantile
 from suite.stats.binomial import net_loss_bounds, smallest_significant_loss
-from suite.stats.intervals import spend, t_quantile
+from suite.stats.intervals import spend
 
 _MOST_LOG = math.log(1000.0)
 """A test that sees no less than a thousandfold change sees nothing."""

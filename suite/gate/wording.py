@@ -7,6 +7,7 @@ from suite.gate.family import Decision
 from suite.gate.sensitivity import can_pass
 from suite.metrics.catalog import SPECS
 from suite.metrics.fidelity import BROKEN
+from suite.metrics.kinds import HELD_TO_NONE
 from suite.records import Aspect, Comparison, Direction, Tier, Tolerance, Verdict
 from suite.stats.binomial import ALPHA
 
@@ -17,6 +18,18 @@ TITLES = {
     "decode_tok_s": "decode rate",
     "itl_s": "gap between tokens",
     "tpot_s": "time per token",
+    "itl_p95_s": "95th percentile of the gaps between tokens",
+    "itl_p99_s": "99th percentile of the gaps between tokens",
+    "resent_ttft_s": "time to first token with the conversation sent again",
+    "turn_gain": "gain of keeping the KV state",
+    "late_slowdown": "slowdown within a generation",
+    "held_bytes": "memory held after a slice",
+    "growth_bytes": "memory that goes on growing while it generates",
+    "unreturned_bytes": "memory not given back after an unload",
+    "evaluated_tokens": "tokens evaluated with the KV state kept",
+    "resent_tokens": "tokens evaluated with the conversation sent again",
+    "reevaluated_tokens": "kept tokens evaluated again",
+    "reevaluated_share": "share of the kept tokens evaluated again, by its time",
     "load_s": "load time",
     "peak_rss_bytes": "peak memory",
     "uss_bytes": "own memory",
@@ -51,6 +64,8 @@ def sentence(comparison: Comparison, tolerance: Tolerance, decision: Decision) -
         return f"{subject} was not measured"
     if comparison.metric == BROKEN:
         return f"{subject} {_broken(comparison, tolerance)}"
+    if comparison.metric in HELD_TO_NONE:
+        return f"{subject} {_none_expected(comparison, tolerance, decision)}"
     return f"{subject} {_change(comparison)}{_evidence(comparison)}; {_limits(comparison, tolerance, decision)}"
 
 
@@ -62,6 +77,21 @@ def _broken(comparison: Comparison, tolerance: Tolerance) -> str:
     most = f"at most {100 * tolerance.absolute:.2g} % may be" if tolerance.absolute else "none may be"
     where = f", {comparison.reason}" if comparison.reason else ""
     return f"is {share}, on {cases}{where}; {most}"
+
+
+def _none_expected(comparison: Comparison, tolerance: Tolerance, decision: Decision) -> str:
+    """What there must be none of, however much was there before."""
+    now, most = (format_value(comparison.metric, value) for value in (comparison.observed or 0.0, tolerance.absolute))
+    if comparison.interval is None:
+        return f"is {now}, as it must be ({_now(comparison)})"
+    low, high = (format_value(comparison.metric, bound) for bound in comparison.interval)
+    spread = f": {low} … {high}" if low != high else ""
+    words = f"is {now} ({_now(comparison)}{spread}); at most {most} may be"
+    return f"{words}, cannot tell: not in every launch" if decision.verdict is Verdict.INCONCLUSIVE else words
+
+
+def _now(comparison: Comparison) -> str:
+    return f"{comparison.n} launch{'es' * (comparison.n != 1)}"
 
 
 _UNRESOLVED = {

@@ -35,6 +35,7 @@ def load_matrix(file: Path, *, added: Sequence[str] = (), options_of: OptionsOf)
     variants = (*declared, *add_variants(added, reader=reader, taken={variant.name for variant in declared}))
     scenarios = tuple(Scenario(name=name, **asdict(entry)) for name, entry in table.scenarios.items())
     _check_references(file, variants)
+    _check_scenarios(file, scenarios)
     _check_context(file, variants, scenarios)
     return Matrix(
         model=table.model.name,
@@ -113,15 +114,42 @@ def _check_references(file: Path, variants: Sequence[Variant]) -> None:
         raise MatrixFileError(f"{file}: {' and '.join(references)} are all marked reference = true; keep it on one")
 
 
+def _check_scenarios(file: Path, scenarios: Sequence[Scenario]) -> None:
+    """Each scenario is of one kind, and leaves something to evaluate."""
+    faults = []
+    for scenario in scenarios:
+        kinds = {
+            "kept_tokens": scenario.kept_tokens > 0,
+            "batch": scenario.batch > 1,
+            "turns": scenario.turns > 1,
+            "reloads": scenario.reloads > 0,
+        }
+        asked = [f"'{key}'" for key, is_asked in kinds.items() if is_asked]
+        where = f"{file}: scenarios.{scenario.name}"
+        if len(asked) > 1:
+            faults.append(f"{where}: {' and '.join(asked)} exclude one another; make a scenario of each")
+        if scenario.watch and asked not in ([], ["'kept_tokens'"]):
+            faults.append(f"{where}: 'watch' goes with one sequence in one turn; take it out, or take out {asked[0]}")
+        if scenario.kept_tokens >= scenario.prompt_tokens:
+            faults.append(
+                f"{where}: kept_tokens = {scenario.kept_tokens} leaves nothing of {scenario.prompt_tokens} prompt tokens "
+                "to evaluate; prompt_tokens counts the kept ones too, so make it larger"
+            )
+    if faults:
+        raise MatrixFileError("\n".join(faults))
+
+
 def _check_context(file: Path, variants: Sequence[Variant], scenarios: Sequence[Scenario]) -> None:
-    """A scenario that does not fit a declared context would be clamped in silence by some backends."""
+    """A scenario that fits no declared context cannot be measured at all. Of one that fits some, the others are told."""
+    declared = {variant.name: variant.options.get("n_ctx") for variant in variants}
+    largest = [n_ctx for n_ctx in declared.values() if isinstance(n_ctx, int) and n_ctx > 0]
+    if len(largest) < len(declared):
+        return  # a variant whose context only its weights tell
     faults = [
-        f"{file}: scenarios.{scenario.name} needs {scenario.prompt_tokens + scenario.new_tokens} tokens, "
-        f"but variants.{variant.name} has n_ctx = {n_ctx}; raise n_ctx or shorten the scenario"
-        for variant in variants
-        if isinstance(n_ctx := variant.options.get("n_ctx"), int) and n_ctx > 0
+        f"{file}: scenarios.{scenario.name} needs {scenario.context_tokens} tokens, but no variant has more than "
+        f"n_ctx = {max(largest)}; raise n_ctx or shorten the scenario"
         for scenario in scenarios
-        if scenario.prompt_tokens + scenario.new_tokens > n_ctx
+        if scenario.context_tokens > max(largest)
     ]
     if faults:
         raise MatrixFileError("\n".join(faults))

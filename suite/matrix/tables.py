@@ -50,6 +50,12 @@ class ScenarioTable:
 
     prompt_tokens: Count
     new_tokens: Annotated[int, Field(strict=True, ge=2)]
+    kept_tokens: CountOrNone = 0
+    batch: Count = 1
+    turns: Count = 1
+    rounds: Count | None = None
+    watch: StrictBool = False
+    reloads: CountOrNone = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +72,7 @@ class ProtocolTable:
     max_steal: Share = _PROTOCOL.max_steal
     pin: StrictBool = _PROTOCOL.pin
     resident: Literal["auto", "all", "one"] = _PROTOCOL.resident
+    peak_flop_s: Amount = _PROTOCOL.peak_flop_s
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,8 @@ from suite.records import Aspect, Direction, MetricSpec
 
 _POOLED = "value: median over launches of that of all the launch's clean samples together"
 _PER_SAMPLE = "value: median over launches of the median over clean samples"
+_OF_LAUNCH = "value: median over launches"
+_NONE = "there must be none: held against nothing, whatever was accepted"
 
 
 def _spec(name: str, unit: str, better: str, aspect: Aspect, *formula: str) -> MetricSpec:
@@ -32,6 +34,32 @@ _SPEED = (
         _PER_SAMPLE,
     ),
     _spec("tpot_s", "s", "lower", Aspect.SPEED, "(last - first token time) / (n - 1), nothing trimmed", _POOLED),
+    _spec("itl_p95_s", "s", "lower", Aspect.SPEED, "95th percentile of all gaps of a launch, nearest rank", _OF_LAUNCH),
+    _spec("itl_p99_s", "s", "lower", Aspect.SPEED, "99th percentile of all gaps of a launch, nearest rank", _OF_LAUNCH),
+    _spec(
+        "resent_ttft_s",
+        "s",
+        "lower",
+        Aspect.SPEED,
+        "TTFT of the last turn of a conversation when all of it is sent again",
+        _PER_SAMPLE,
+    ),
+    _spec(
+        "turn_gain",
+        "x",
+        "higher",
+        Aspect.SPEED,
+        "resent_ttft_s / ttft_s: how many times sooner the last turn begins with the KV state kept",
+        _PER_SAMPLE,
+    ),
+    _spec(
+        "late_slowdown",
+        "x",
+        "lower",
+        Aspect.SPEED,
+        "median gap in the last quarter of a generation / that in its first quarter",
+        _PER_SAMPLE,
+    ),
     _spec("load_s", "s", "lower", Aspect.SPEED, "start of the load to ready", "value: median over launches"),
     _spec(
         "cold_ttft_s",
@@ -65,6 +93,24 @@ _SPEED = (
         "decode_tok_s of a launch / decode_tok_s of the reference's launch of the same index",
         "value: geometric mean over launches",
     ),
+    _spec(
+        "mbu",
+        "share",
+        "higher",
+        Aspect.SPEED,
+        "bytes read per token (weights, and keys and values looked back on) x decode_tok_s of a launch / bandwidth read by as "
+        "many threads between its samples, over a buffer of that size",
+        "value: geometric mean over launches",
+    ),
+    _spec(
+        "mfu",
+        "share",
+        "higher",
+        Aspect.SPEED,
+        "(2 x weights x prompt tokens, the output matrix once, + attention) / prompt tokens x prefill_tok_s of a launch / rate "
+        "of a product of float32 matrices by as many threads between its samples, or the declared one",
+        "value: geometric mean over launches",
+    ),
 )
 
 _MAXIMUM = "value: maximum over launches"
@@ -86,6 +132,67 @@ _MEMORY = (
         Aspect.MEMORY,
         "2 x layers x KV heads x head size x bytes per element x context",
         _MAXIMUM,
+    ),
+    _spec(
+        "held_bytes",
+        "bytes",
+        "lower",
+        Aspect.MEMORY,
+        "anonymous memory of the worker after a slice (mapped files, as weights, left out)",
+        _PER_SAMPLE,
+    ),
+    _spec(
+        "growth_bytes",
+        "bytes",
+        "lower",
+        Aspect.MEMORY,
+        "anonymous memory without the KV cache: Theil-Sen slope over the second half of a generation x its tokens",
+        _NONE,
+        _PER_SAMPLE,
+    ),
+    _spec(
+        "unreturned_bytes",
+        "bytes",
+        "lower",
+        Aspect.MEMORY,
+        "anonymous and accelerator memory after an unload - before the load, the first cycle left out",
+        _NONE,
+        _PER_SAMPLE,
+    ),
+    _spec(
+        "evaluated_tokens",
+        "tokens",
+        "lower",
+        Aspect.MEMORY,
+        "prompt tokens that the last turn of a conversation evaluated with the KV state kept, as the backend counts",
+        _PER_SAMPLE,
+    ),
+    _spec(
+        "resent_tokens",
+        "tokens",
+        "lower",
+        Aspect.MEMORY,
+        "the same with all of it sent again",
+        _PER_SAMPLE,
+    ),
+    _spec(
+        "reevaluated_tokens",
+        "tokens",
+        "lower",
+        Aspect.MEMORY,
+        "kept tokens that were evaluated again, as the backend counts, in whichever turn most were",
+        _NONE,
+        _PER_SAMPLE,
+    ),
+    _spec(
+        "reevaluated_share",
+        "share",
+        "lower",
+        Aspect.MEMORY,
+        "share of the kept tokens that were evaluated again by the time it took: "
+        "(ttft_s / resent_ttft_s - n) / (1 - n), where n is the share of new tokens in the prompt",
+        _NONE,
+        _PER_SAMPLE,
     ),
 )
 

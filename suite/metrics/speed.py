@@ -11,7 +11,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from suite.metrics.catalog import SPECS
-from suite.records import Direction, Launch, Measurement, SampleStatus, SpeedSample, VariantResult, Witness
+from suite.metrics.kinds import BY_TIME, FEWEST_TAIL_GAPS, OF_KINDS, belongs, tail_s
+from suite.records import Direction, Launch, Measurement, SampleStatus, Scenario, SpeedSample, VariantResult, Witness
 from suite.stats.intervals import interval_of, paired_mean
 from suite.stats.robust import group_by, harmonic_mean, mean, median
 
@@ -29,13 +30,34 @@ def prefill_tok_s(sample: SpeedSample) -> float | None:
 
 
 def decode_tok_s(sample: SpeedSample) -> float | None:
-    """(n - 1) / sum of the gaps; None for fewer than two tokens."""
-    return _finite(len(sample.itl_s), math.fsum(sample.itl_s))
+    """(n - 1) / sum of the gaps, of all sequences of a batch together; None for fewer than two tokens.
+
+    Tokens that came together with the first one, as a server may send them, were made before it and do not count: 16 tokens
+    a chunk would make 64 tokens a third too fast.
+    """
+    return _finite(sample.batch * _later(sample.itl_s), math.fsum(sample.itl_s))
 
 
 def tpot_s(sample: SpeedSample) -> float | None:
-    """Sum of the gaps / (n - 1); None for fewer than two tokens."""
-    return _finite(math.fsum(sample.itl_s), len(sample.itl_s))
+    """Sum of the gaps / (n - 1); None for fewer than two tokens. Which tokens count: see `decode_tok_s`."""
+    return _finite(math.fsum(sample.itl_s), _later(sample.itl_s))
+
+
+def _later(gaps: Sequence[float]) -> int:
+    """Gaps without those of no length that they begin with: one for each token that came later than the first."""
+    return len(gaps) - next((index for index, gap in enumerate(gaps) if gap > 0), len(gaps))
+
+
+def spread_chunks(gaps: Sequence[float]) -> Sequence[float]:
+    """Gaps as they are where tokens came one by one; else one for each chunk: the time since the one before / its tokens.
+
+    Tokens of one chunk have no gaps between them; what is left is a chunk's figure, and no tail of single tokens.
+    """
+    if all(gap > 0 for gap in gaps):
+        return gaps
+    starts = [index for index, gap in enumerate(gaps) if gap > 0]
+    ends = [*starts[1:], len(gaps)]
+    return [gaps[start] / (end - start) for start, end in zip(starts, ends, strict=False)]
 
 
 def median_itl_s(sample: SpeedSample) -> float | None:
@@ -43,7 +65,8 @@ def median_itl_s(sample: SpeedSample) -> float | None:
 
     The first gaps after a switch to another variant are a little slower, and left out where enough remain.
     """
-    gaps = sample.itl_s[FIRST_GAPS:] if len(sample.itl_s) >= FIRST_GAPS + FEWEST_GAPS else sample.itl_s
+    paced = spread_chunks(sample.itl_s)
+    gaps = paced[FIRST_GAPS:] if len(paced) >= FIRST_GAPS + FEWEST_GAPS else paced
     return median(gaps) if gaps else None
 
 
@@ -53,8 +76,15 @@ PER_SAMPLE: Mapping[str, Rate] = {
     "decode_tok_s": decode_tok_s,
     "itl_s": median_itl_s,
     "tpot_s": tpot_s,
+    **OF_KINDS,
 }
 """Metric identifier → its value for one sample."""
+
+TAILS = tuple(FEWEST_TAIL_GAPS)
+"""Metrics with one value a launch, over all gaps of its clean samples together."""
+
+OF_SCENARIOS = (*PER_SAMPLE, *TAILS)
+"""Metrics whose scope is a scenario."""
 
 PER_LAUNCH: Mapping[str, Callable[[Launch], float | None]] = {
     "load_s": lambda launch: launch.load_s,
@@ -75,17 +105,24 @@ YARDSTICKS = ("yardstick_hash_bytes_s", "yardstick_copy_bytes_s")
 """The machine's own speed: a witness, never gated. Values are divided by one only where calibration saw that this helps."""
 
 
-def measure_samples(samples: Sequence[SpeedSample]) -> tuple[Measurement, ...]:
-    """Measurements of one variant's timed samples, by metric, then by scenario in order of first appearance.
+def measure_samples(samples: Sequence[SpeedSample], asked: Sequence[Scenario] = ()) -> tuple[Measurement, ...]:
+    """Measurements of one variant's timed samples, by metric, then by scenario in order of first appearance; of `asked` it is
+    known which metrics a scenario has.
 
     Value: median over launches of the launch's value (`launch_values`). With no clean sample the status is
     ``contended``, with what the witnesses saw, and the contended samples for display; with none but rejected samples,
     which timed something else, ``not_measured``.
     """
+    known = {scenario.name: scenario for scenario in asked}
     scenarios: dict[str, list[SpeedSample]] = {}
     for sample in samples:
         scenarios.setdefault(sample.scenario, []).append(sample)
-    return tuple(_measure(metric, scenario, taken) for metric in PER_SAMPLE for scenario, taken in scenarios.items())
+    return tuple(
+        _measure(metric, scenario, taken)
+        for metric in OF_SCENARIOS
+        for scenario, taken in scenarios.items()
+        if belongs(metric, known.get(scenario))
+    )
 
 
 def launch_values(measurement: Measurement) -> dict[int, float]:
@@ -195,13 +232,30 @@ def _ratio(mine: Measurement, reference: Measurement) -> Measurement:
 
 
 def _measure(metric: str, scenario: str, taken: Sequence[SpeedSample]) -> Measurement:
-    read = PER_SAMPLE[metric]
     clean = [sample for sample in taken if sample.status is SampleStatus.CLEAN]
     usable = clean or [sample for sample in taken if sample.status is SampleStatus.CONTENDED]
-    pairs = [(value, sample.launch) for sample in usable if (value := read(sample)) is not None]
     left_out = describe_unclean(taken)
-    missing = f"no usable sample: {left_out}" if left_out else "the samples hold too few tokens for it"
-    return _from_pairs(metric, scenario, pairs, contended=not clean, reason=left_out, missing=missing)
+    why_not = next((sample.reason for sample in taken if sample.status is SampleStatus.UNSUITED), None)
+    missing = why_not or (f"no usable sample: {left_out}" if left_out else _too_few(metric))
+    return _from_pairs(metric, scenario, _pairs(metric, usable), contended=not clean, reason=left_out, missing=missing)
+
+
+def _pairs(metric: str, usable: Sequence[SpeedSample]) -> list[tuple[float, int]]:
+    """Values with the launch that each is of."""
+    if metric not in TAILS:
+        return [(value, sample.launch) for sample in usable if (value := PER_SAMPLE[metric](sample)) is not None]
+    launches: dict[int, list[float]] = {}
+    for sample in usable:
+        launches.setdefault(sample.launch, []).extend(spread_chunks(sample.itl_s))
+    return [(value, launch) for launch, gaps in launches.items() if (value := tail_s(metric, gaps)) is not None]
+
+
+def _too_few(metric: str) -> str:
+    if metric in TAILS:
+        return f"no launch has the {FEWEST_TAIL_GAPS[metric]} gaps that it takes"
+    if metric in BY_TIME:
+        return "everything sent again takes hardly longer than a step of decoding, so that its time tells nothing"
+    return "the samples hold too few tokens for it"
 
 
 def _from_pairs(

@@ -44,6 +44,8 @@ class GgufTensor:
     size_bytes: int
     end: int
     """Offset in the file of the byte after its last."""
+    rows: int = 1
+    """Of a table, how many; a token reads one of its embeddings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +198,7 @@ def _place(info: tuple[str, int, list[int], int], start: int) -> GgufTensor:
     label, block, block_bytes = types[kind]
     parameters = prod(shape)
     size = parameters // block * block_bytes
-    return GgufTensor(name, label, parameters, size, start + offset + size)
+    return GgufTensor(name, label, parameters, size, start + offset + size, prod(shape[1:]))
 
 
 @cache

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-from suite.errors import LoadError, VariantError
-from suite.models.files import read_json
-from suite.models.gguf_header import GgufHeader, read_gguf_header
+from suite.errors import VariantError
+from suite.records import AttentionLayers
 
 BLOCKS: Mapping[str, tuple[int, int]] = {
     "f32": (1, 4),
@@ -28,74 +27,81 @@ BLOCKS: Mapping[str, tuple[int, int]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KvShape:
-    """What decides the size of a KV cache."""
+class KvLayer:
+    """What one layer keeps of each token, and what looking back on one costs."""
 
-    kv_heads: tuple[int, ...]
-    """KV heads of each layer; 0 for a layer that keeps none."""
-    head_size_k: int
-    head_size_v: int
+    keys: int
+    """Elements of the keys of one token, all KV heads; of a compressed cache (MLA) those of the latent vector."""
+    values: int
+    """Elements of its values; 0 where they are computed from the same latent vector."""
+    products: int
+    """Multiplications for each token that is attended to: heads × (key size + value size)."""
+    window: int | None = None
+    """Tokens that are looked back on at most; None for all."""
+    keeps: bool = True
+    """False where the keys and values of an earlier layer are used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KvShape:
+    """What decides the size of a KV cache: the layers with attention, in their order. Others keep nothing that grows."""
+
+    layers: tuple[KvLayer, ...]
+
+
+def usual_layer(
+    *, heads: int, kv_heads: int, size_k: int, size_v: int, window: int | None = None, keeps: bool = True
+) -> KvLayer:
+    """A layer of `heads` query heads that share `kv_heads` heads of keys and values."""
+    return KvLayer(
+        keys=kv_heads * size_k,
+        values=kv_heads * size_v,
+        products=heads * (size_k + size_v),
+        window=window,
+        keeps=keeps,
+    )
+
+
+def latent_layer(*, heads: int, rank: int, rope: int, window: int | None = None) -> KvLayer:
+    """A layer of multi-head latent attention: a latent vector of `rank`, and a key of `rope` that all heads share.
+
+    Keys and values are not expanded: each head looks at the latent vector itself, once as key and once as value.
+    Source: DeepSeek-V2, arXiv:2405.04434, section 2.1.
+    """
+    return KvLayer(keys=rank + rope, values=0, products=heads * (2 * rank + rope), window=window)
 
 
 def kv_cache_bytes(shape: KvShape, *, n_ctx: int, type_k: str = "f16", type_v: str = "f16") -> int:
     """Bytes that keys and values of `n_ctx` tokens take, with the block sizes of quantized types.
 
-    ``n_ctx × Σ over layers (bytes(kv_heads × head_size_k, type_k) + bytes(kv_heads × head_size_v, type_v))``, which for
-    equal sizes and types is 2 × layers × KV heads × head size × bytes per element × context. A backend that keeps
-    only a window for some layers (sliding attention) takes less. Raises VariantError for an unknown type, or for
-    a row that is no multiple of the type's block, which llama.cpp refuses too.
+    ``Σ over layers that keep any: min(n_ctx, window) × (bytes(keys, type_k) + bytes(values, type_v))``, which for equal
+    layers without windows is 2 × layers × KV heads × head size × bytes per element × context. A backend that keeps the
+    whole context for a layer with a window takes more. Raises VariantError for an unknown type, or for a row that is no
+    multiple of the type's block, which llama.cpp refuses too.
     """
-    rows = sum(
-        _row_bytes(heads * shape.head_size_k, type_k) + _row_bytes(heads * shape.head_size_v, type_v)
-        for heads in shape.kv_heads
+    return sum(
+        (n_ctx if layer.window is None else min(n_ctx, layer.window)) * _token_bytes(layer, type_k, type_v)
+        for layer in shape.layers
+        if layer.keeps
     )
-    return n_ctx * rows
 
 
-def kv_shape(paths: Sequence[Path]) -> KvShape | None:
-    """The shape for the model in `paths`, from GGUF metadata or the ``config.json`` beside safetensors.
-
-    None when it is not told, or when the model keeps a compressed cache (MLA), whose size this does not compute.
-    """
-    if not paths:
-        return None
-    if paths[0].suffix.lower() != ".gguf":
-        return shape_of_config(read_json(paths[0].parent / "config.json"))
-    try:
-        return shape_of_gguf(read_gguf_header(paths[0]))
-    except (LoadError, OSError):
-        return None
-
-
-def shape_of_gguf(header: GgufHeader) -> KvShape | None:
-    """The shape that GGUF metadata tells, or None."""
-    architecture = header.text("general.architecture")
-
-    def integer(key: str) -> int | None:
-        return header.integer(f"{architecture}.{key}")
-
-    layers, width = integer("block_count"), integer("embedding_length")
-    heads = _per_layer(header.metadata.get(f"{architecture}.attention.head_count"), layers)
-    kv_heads = _per_layer(header.metadata.get(f"{architecture}.attention.head_count_kv"), layers) or heads
-    if not heads or not kv_heads or integer("attention.kv_lora_rank"):
-        return None
-    usual = width // max(heads) if width and max(heads) else 0
-    size_k, size_v = integer("attention.key_length") or usual, integer("attention.value_length") or usual
-    return KvShape(kv_heads=kv_heads, head_size_k=size_k, head_size_v=size_v) if size_k and size_v else None
+def attention_layers(shape: KvShape, *, type_k: str, type_v: str) -> tuple[AttentionLayers, ...]:
+    """The layers, those that are alike together. Raises what `kv_cache_bytes` raises."""
+    return tuple(
+        AttentionLayers(
+            layers=count,
+            kv_bytes=_token_bytes(layer, type_k, type_v),
+            attended_flop=2 * layer.products,
+            window=layer.window,
+            keeps=layer.keeps,
+        )
+        for layer, count in Counter(shape.layers).items()
+    )
 
 
-def shape_of_config(config: Mapping[str, object]) -> KvShape | None:
-    """The shape that a transformers ``config.json`` tells, or None."""
-    nested = config.get("text_config")
-    if isinstance(nested, Mapping):
-        config = nested
-    layers, heads = _integer(config, "num_hidden_layers"), _integer(config, "num_attention_heads")
-    kv_heads = _integer(config, "num_key_value_heads") or heads
-    width = _integer(config, "hidden_size")
-    size = _integer(config, "head_dim") or (width // heads if width and heads else None)
-    if layers is None or kv_heads is None or size is None or _integer(config, "kv_lora_rank"):
-        return None
-    return KvShape(kv_heads=(kv_heads,) * layers, head_size_k=size, head_size_v=size)
+def _token_bytes(layer: KvLayer, type_k: str, type_v: str) -> int:
+    return _row_bytes(layer.keys, type_k) + _row_bytes(layer.values, type_v)
 
 
 def _row_bytes(elements: int, kind: str) -> int:
@@ -105,19 +111,3 @@ def _row_bytes(elements: int, kind: str) -> int:
     if elements % block:
         raise VariantError(f"KV-cache type '{kind}' needs rows of a multiple of {block}; these have {elements}")
     return elements // block * size
-
-
-def _per_layer(value: object, layers: int | None) -> tuple[int, ...] | None:
-    """A count that is one number for all the layers, or an array with one for each."""
-    if not layers or isinstance(value, bool):
-        return None
-    if isinstance(value, int):
-        return (value,) * layers
-    if isinstance(value, tuple) and len(value) == layers and all(isinstance(count, int) for count in value):
-        return value
-    return None
-
-
-def _integer(config: Mapping[str, object], key: str) -> int | None:
-    value = config.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

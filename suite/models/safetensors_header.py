@@ -25,6 +25,8 @@ class StoredTensor:
     size_bytes: int
     end: int
     """Offset in the file of the byte after its last."""
+    rows: int = 1
+    """Its first dimension."""
 
 
 def read_safetensors_header(path: Path) -> tuple[StoredTensor, ...]:
@@ -45,4 +47,6 @@ def read_safetensors_header(path: Path) -> tuple[StoredTensor, ...]:
 
 def _tensor(name: str, entry: dict[str, Any], start: int) -> StoredTensor:
     first, last = entry["data_offsets"]
-    return StoredTensor(name, str(entry["dtype"]), prod(entry["shape"]), int(last - first), int(start + last))
+    shape = entry["shape"]
+    end = int(start + last)
+    return StoredTensor(name, str(entry["dtype"]), prod(shape), int(last - first), end, int(shape[0]) if shape else 1)

@@ -13,7 +13,8 @@ from suite.gate.decide import PASS_ALPHA
 from suite.gate.sessions import doubt, session_spread
 from suite.metrics.catalog import SPECS
 from suite.records import Direction, NoiseFloor, Tier
-from suite.stats.intervals import PAIRED_SD_FLOOR, SESSION_SD, STORED_SD_FLOOR, Estimate, spend, spend_late, t_quantile
+from suite.stats.beta import t_quantile
+from suite.stats.intervals import PAIRED_SD_FLOOR, SESSION_SD, STORED_SD_FLOOR, Estimate, spend, spend_late
 from suite.stats.power import power
 
 ASSUMED_PAIR_SD = 0.01

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -20,7 +21,7 @@ from suite.errors import StoreError, VariantInvalid
 from suite.metrics import SPECS
 from suite.records import Run, Tier, VariantFailure, Verdict
 from suite.reporting import markdown, terminal
-from suite.reporting.hostile import plain
+from suite.reporting.hostile import one_line, plain
 from suite.reporting.model import Report, build_report
 from suite.store import layout
 from suite.store.baselines import BaselineStore
@@ -58,13 +59,14 @@ def close_run(question: Question, session: MatrixSession | None, *, lost: int, i
     run = _complete(question, _put_together(question, ledger))
     if not (run.trials or run.speed_samples or ledger.artifacts.keys() - ledger.failures.keys()):
         return _tell_nothing(question, run)
-    report = build_report(run)
-    write_text(question.directory / "report.md", markdown.render(report))
     write_run(run, question.directory, specs=SPECS)
+    report = build_report(run)
+    write_text(question.directory / layout.REPORT_FILE, markdown.render(report))
     unlinked = _link_latest(question)
     traced = tuple(ledger.traced.values())
     refused, said = accept_baselines(run, question, traced) if question.settings.update else (False, ())
     one_sided = _tell_one_sided(question, run)
+    warned, written = _write_page(question, run)
     lines = [
         *question.remarks,
         *one_sided,
@@ -72,8 +74,9 @@ def close_run(question: Question, session: MatrixSession | None, *, lost: int, i
         *unlinked,
         *said,
         *_tell_edited(question),
+        *warned,
         f" run     {_shown(question)}/{layout.RUN_FILE}",
-        f" report  {_shown(question)}/report.md",
+        *(f" report  {_shown(question)}/{name}" for name in written),
     ]
     if lost:
         lines.insert(
@@ -142,6 +145,27 @@ def _link_latest(question: Question) -> list[str]:
     except (StoreError, OSError) as fault:
         return [f" warning {plain(str(fault))}"]
     return []
+
+
+def _write_page(question: Question, run: Run) -> tuple[list[str], list[str]]:
+    """Write ``report.html``: what is to be warned of, and the names of the reports that there are now.
+
+    It is a convenience, without which the run is as good: whatever goes wrong with it is told, and loses nothing.
+    """
+    file, history = question.directory / layout.PAGE_FILE, question.settings.runs / layout.HISTORY_FILE
+    try:
+        file.unlink(missing_ok=True)  # one of an earlier look would tell other verdicts
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of libraries, which a project may have made errors
+            from suite.reporting.page.stored import render_stored  # loads what draws, which nothing else needs
+
+            page, faults = render_stored(run, history if history.is_file() else None)
+        write_text(file, page)
+    except Exception as fault:  # noqa: BLE001 - whatever a library raises: the run is written, and its verdicts stand
+        reason = one_line(str(fault)) or type(fault).__name__
+        again = f"quantdrift report {_shown(question)} --format html --output {_shown(question)}/{layout.PAGE_FILE}"
+        return [f" warning no {layout.PAGE_FILE}: {reason}; try again:  {again}"], [layout.REPORT_FILE]
+    return [f" warning {one_line(fault)}" for fault in faults], [layout.REPORT_FILE, layout.PAGE_FILE]
 
 
 def _holds_failure(ledger: Ledger) -> bool:

@@ -89,8 +89,7 @@ class GateTest(MatrixItem):
             findings = self.plugin.session.findings(self.variant, self.gate)
         except VariantFailed as failed:
             self.end_with(failed)
-        for finding in findings:
-            self.user_properties.extend(gate_properties(finding))
+        self.user_properties.extend(gate_properties(findings, self.gate.scope))
         conclude(findings, self.plugin.settings)
 
 

@@ -48,7 +48,43 @@ class Scenario:
 
     name: str
     prompt_tokens: int
+    """Of each sequence; of a conversation, those that each turn adds."""
     new_tokens: int
+    """The same of what is generated."""
+    kept_tokens: int = 0
+    """So many of the prompt's tokens already lie in the KV state when timing begins: decoding at that depth."""
+    batch: int = 1
+    """Sequences that are decoded together, each with a prompt of its own."""
+    turns: int = 1
+    """Turns of a conversation. The last one is timed with the KV state kept, and beside it with everything sent again."""
+    rounds: int | None = None
+    """Timed slices in each launch; None takes the protocol's."""
+    watch: bool = False
+    """Read the worker's memory every so many tokens: memory that goes on growing is a finding."""
+    reloads: int = 0
+    """How often the variant is loaded and unloaded in a process of its own, which must give the memory back. 0: not at all."""
+
+    @property
+    def context_tokens(self) -> int:
+        """Tokens that the context of each sequence must hold."""
+        return self.turns * (self.prompt_tokens + self.new_tokens)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether each slice is one prompt from an empty state: what can warm a variant up."""
+        return not self.kept_tokens and self.batch == 1 and self.turns == 1 and not self.watch and not self.reloads
+
+    @property
+    def described(self) -> str:
+        """What is timed, in words: part of a baseline's identity, in which only what is not the default is named."""
+        parts = [
+            f"{self.prompt_tokens} → {self.new_tokens} tokens",
+            f"{self.kept_tokens} of them kept" if self.kept_tokens else "",
+            f"{self.batch} together" if self.batch > 1 else "",
+            f"{self.turns} turns" if self.turns > 1 else "",
+            "loaded and unloaded" if self.reloads else "",
+        ]
+        return ", ".join(filter(None, parts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +95,7 @@ class Variant:
     """Lower-case identifier, e.g. ``q4_k_m``."""
     model: str
     backend: str
-    """A built-in name (``transformers``, ``bitsandbytes``, ``llama_cpp``, ``fake``, ``kernel``), or one's own as
+    """A built-in name (``transformers``, ``bitsandbytes``, ``llama_cpp``, ``server``, ``fake``, ``kernel``), or one's own as
     ``package.module:attribute``."""
     source: str
     """Where the weights come from, in the grammar of `suite.models.sources`."""
@@ -101,6 +137,8 @@ class Protocol:
     """Keep every variant on the same CPUs: two processes on different cores differ by up to 10 %."""
     resident: Literal["auto", "all", "one"] = "auto"
     """Which variants are in memory at once: as many as fit, all, or one at a time (no interleaving)."""
+    peak_flop_s: float = 0.0
+    """Operations a second that the device can do in the variants' types, where it is known; 0 measures a rate in float32."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

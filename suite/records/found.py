@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
+from suite.records.limits import Demand, Limits
 from suite.records.words import Aspect, Direction, SampleStatus, TrialStatus, Verdict
 
 
@@ -39,6 +40,8 @@ class Artifact:
     derived_from: str | None = None
     """How it was made, when it was made here."""
     inspection_error: str | None = None
+    demand: Demand | None = None
+    """What a token demands; None where the headers do not tell, and in runs before it was computed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,10 +89,14 @@ class Generation:
 
     @property
     def decode_tok_s(self) -> float | None:
-        """(n - 1) / (last - first token time); None for fewer than two tokens, or when no time passed between them."""
-        if len(self.token_times_s) < 2 or self.token_times_s[-1] <= self.token_times_s[0]:
+        """(n - 1) / (last - first token time); None for fewer than two tokens, or when no time passed between them.
+
+        Tokens that came together with the first one, as a server may send them, were made before it and do not count.
+        """
+        times = self.token_times_s
+        if len(times) < 2 or times[-1] <= times[0]:
             return None
-        return (len(self.token_times_s) - 1) / (self.token_times_s[-1] - self.token_times_s[0])
+        return sum(time > times[0] for time in times) / (times[-1] - times[0])
 
     @property
     def prefill_tok_s(self) -> float | None:
@@ -140,22 +147,72 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One turn of a conversation, both ways: with the KV state kept, and with everything sent again."""
+
+    prompt_tokens: int
+    """The whole conversation up to the answer."""
+    kept_tokens: int
+    """Of them those that lay in the state already."""
+    evaluated_tokens: int
+    """As the backend counts them, with the state kept."""
+    ttft_s: float
+    resent_evaluated_tokens: int
+    resent_ttft_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """Anonymous memory of the worker after so many new tokens."""
+
+    tokens: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cycle:
+    """One load and unload in a process that lives on. Anonymous memory, and that of the accelerator."""
+
+    load_s: float
+    before_bytes: int
+    loaded_bytes: int
+    """After one request."""
+    after_bytes: int
+    """After the unload."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedSample:
-    """One timed pass of a scenario: prompt evaluated, fixed number of tokens decoded."""
+    """One timed pass of a scenario: prompt evaluated, fixed number of tokens decoded. Of a conversation: its last turn."""
 
     variant: str
     scenario: str
     launch: int
     round: int
     prompt_tokens: int
+    """Of all sequences together."""
     evaluated_tokens: int
+    """The same, as the backend counts them."""
     new_tokens: int
+    """Of each sequence."""
     prefill_s: float
     ttft_s: float
     itl_s: tuple[float, ...]
+    """The gaps; of sequences that are decoded together, one a step."""
     witness: Witness
     status: SampleStatus = SampleStatus.CLEAN
     reason: str | None = None
+    kept_tokens: int = 0
+    """Prompt tokens that lay in the KV state already."""
+    batch: int = 1
+    """Sequences decoded together."""
+    held_bytes: int | None = None
+    """Anonymous memory of the worker right after it; None where the system does not tell."""
+    turns: tuple[Turn, ...] = ()
+    """A conversation from its second turn on."""
+    memory: tuple[Held, ...] = ()
+    """Memory while it generated, where the scenario watches it; without what the backend says that its KV cache holds."""
+    cycle: Cycle | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +248,12 @@ class Launch:
     seen: Mapping[str, str] = field(default_factory=dict)
     """What the worker saw while it worked: ``alive s`` (since the model was loaded), ``throttle events`` (of its CPUs),
     ``device throttled s`` (by heat or power), and what the backend tells besides. Readings: in no key."""
+    limits: Limits | None = None
+    """What the device gave meanwhile; None for simulated time, without a `Demand`, and in runs before it was measured."""
+    kv_cache_tokens: int | None = None
+    """Tokens that `kv_cache_bytes` and `kv_cache_reported_bytes` are of; None in runs before it was kept."""
+    readings: Mapping[str, float] = field(default_factory=dict)
+    """What a server said of itself when the launch was over, with units in names: reported, in no key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,7 +40,8 @@ class Comparison:
     difference in the metric's own unit."""
     interval: tuple[float, float] | None = None
     """95 % interval of `drift`; for quality each end is a one-sided 95 % bound, so that it agrees with `p_value`;
-    for memory the least and the largest drift between any launch now and any then."""
+    for memory the least and the largest drift between any launch now and any then. Of what must not be there at all, and is,
+    the least and the largest launch, in the metric's own unit (`drift` is None then)."""
     mde: float | None = None
     """The smallest worsening that could have been told from noise at the level in force, same unit as `drift`: of speed
     and log-probabilities the smallest that is beyond the tolerance for sure, of answers the smallest net loss. Set when it is

@@ -52,6 +52,8 @@ class SampleStatus(StrEnum):
     """Its witnesses say that the machine was not ours while it was taken."""
     REJECTED = "rejected"
     """Evaluated tokens differ from prompt tokens, or fewer tokens came than were asked for."""
+    UNSUITED = "unsuited"
+    """Nothing was timed: the variant's context is too small for the scenario, or its backend cannot do it."""
 
 
 class Aspect(StrEnum):

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from suite.metrics.catalog import SPECS
+from suite.metrics.limits import SHARES
 from suite.metrics.speed import YARDSTICKS, launch_values
 from suite.records import ALL, Aspect, Direction, Finding, Measurement, Run
 from suite.reporting.hostile import one_line
@@ -31,7 +32,7 @@ def render_benchmark(run: Run, better: Better) -> str:
 
     Names are ``variant/metric/scope`` and stay the same from run to run, which the action needs to draw a line. Left out:
     what was not measured, or only while the machine was busy, since the action knows no status; domains, since it
-    draws a chart for each name; and yardsticks, which are about the machine and would blame a variant.
+    draws a chart for each name; and yardsticks and shares of what a device gave, which move with the machine.
     """
     return json.dumps(list(_entries(run, _DIRECTIONS[better])), ensure_ascii=True, allow_nan=False, indent=2) + "\n"
 
@@ -54,7 +55,7 @@ def _entries(run: Run, direction: Direction) -> Iterator[Entry]:
 
 def _is_drawn(measured: Measurement, direction: Direction) -> bool:
     spec = SPECS.get(measured.metric)
-    if spec is None or spec.direction is not direction or measured.metric in YARDSTICKS:
+    if spec is None or spec.direction is not direction or measured.metric in (*YARDSTICKS, *SHARES):
         return False
     return measured.status == "measured" and (spec.aspect is not Aspect.QUALITY or measured.scope == ALL)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from suite.gate.decide import is_estimated
+from suite.metrics.kinds import HELD_TO_NONE
 from suite.records import Aspect, Comparison, Finding, Flip, Scenario, Tier, Verdict
 from suite.reporting import wording
 from suite.reporting.hostile import one_line, quoted, wrapped
@@ -56,8 +57,7 @@ def _screen(finding: Finding, scenario: Scenario | None) -> Iterator[str]:
 def _subject(finding: Finding, scenario: Scenario | None) -> str:
     parts = [one_line(finding.variant), wording.metric_name(finding.metric)]
     if scenario is not None:
-        counts = f"{scenario.prompt_tokens} → {scenario.new_tokens} tokens"
-        parts.append(f"scenario {one_line(scenario.name)} ({counts})")
+        parts.append(f"scenario {one_line(scenario.name)} ({scenario.described})")
     elif finding.scope != "all":
         parts.append(f"{_kind(finding)} {one_line(finding.scope)}")
     return " · ".join(parts)
@@ -74,7 +74,7 @@ def _numbers(finding: Finding) -> Iterator[str]:
     comparison = finding.comparison
     unit = "paired case" if comparison.aspect is Aspect.QUALITY else "launch"
     counted = wording.counted(comparison.n, unit) if unit != "launch" else _launches(comparison.n)
-    if comparison.baseline is not None:
+    if comparison.baseline is not None and finding.metric not in HELD_TO_NONE:
         launches = f"({_launches(comparison.n_baseline)})" if comparison.n_baseline else ""
         accepted = f"{one_line(comparison.accepted)} {launches}".strip()
         yield _line("baseline", wording.value(finding.metric, comparison.baseline), accepted)
@@ -102,7 +102,7 @@ def _launches(number: int) -> str:
 
 def _suspects(finding: Finding) -> Iterator[str]:
     suspects = [one_line(suspect) for suspect in finding.comparison.suspects]
-    if not suspects and finding.verdict is Verdict.REGRESSED:
+    if not suspects and finding.verdict is Verdict.REGRESSED and finding.metric not in HELD_TO_NONE:
         suspects = ["nothing that is recorded changed since the baseline"]
     for number, suspect in enumerate(suspects):
         yield _line("" if number else "suspects", suspect)

@@ -19,9 +19,18 @@ _ESCAPES = re.compile(
     r"|\x1b[ -/]*[0-~]?"  # every other escape
 )
 _DROPPED = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
-_MARKDOWN = re.compile(r"([\\`*_\[\]#|~$]|^[-+])")
-_MENTION = "@\N{ZERO WIDTH SPACE}"
-"""GitHub notifies whoever stands behind an @, escaped or not."""
+_MARKDOWN = re.compile(r"([\\`*_\[\]#|~]|^[-+])")
+_BREAK = "\N{ZERO WIDTH SPACE}"
+_ACTIVE = re.compile(
+    r"@"  # a mention, which notifies whoever is meant; an address of mail
+    r"|(?:#|\bgh-)(?=\d)"  # an issue, which then shows where it was named
+    r"|:(?=//)|www(?=\.)|(?:mailto|xmpp)(?=:)"  # a link
+    r"|:(?=(?:[a-z_][\w+-]*|[+-]1):)",  # a picture
+    re.IGNORECASE,
+)
+"""What GitHub looks for in text, escaped or not; behind each, something that nobody sees takes it apart."""
+_COMMIT = re.compile(r"\b(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,40}\b")
+"""What GitHub makes a link, if a commit is called so. Code is left alone, and can still be copied."""
 _FENCE = re.compile(r"`+")
 _LONGEST_FENCE = 16
 """GitHub takes no more than 80 back-ticks for the start of code (MAXBACKTICKS in cmark-gfm): beyond, it would be text again."""
@@ -101,8 +110,13 @@ def filled(words: Iterable[str], width: int, *, first: str = "", rest: str = "")
 
 
 def markdown(text: str) -> str:
-    """`text` as one line of literal text inside Markdown, table cells included: nothing in it is mark-up or HTML."""
-    return _MARKDOWN.sub(r"\\\1", html.escape(one_line(text), quote=False)).replace("@", _MENTION)
+    """`text` as one line of literal text inside Markdown, table cells included.
+
+    Nothing in it is mark-up, HTML or mathematics, and GitHub makes no mention, reference, link or picture of any of it.
+    """
+    inert = _ACTIVE.sub(rf"\g<0>{_BREAK}", one_line(text))
+    escaped = _MARKDOWN.sub(r"\\\1", html.escape(inert, quote=False)).replace("$", "&#36;")
+    return _COMMIT.sub(r"`\g<0>`", escaped)
 
 
 def markdown_code(text: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from suite.metrics.catalog import SPECS
 from suite.records import Finding, Loss, Trial, VariantFailure
 from suite.reporting.hostile import one_line, plain
@@ -38,8 +40,21 @@ def case_properties(trial: Trial) -> Properties:
     return _written(properties)
 
 
-def gate_properties(finding: Finding) -> Properties:
-    """Properties of a gate item: the verdict and the numbers behind it. Absent numbers are left out."""
+def gate_properties(findings: Sequence[Finding], scope: str) -> Properties:
+    """Properties of a gate item: verdicts and the numbers behind them. Absent numbers are left out.
+
+    The finding of the gate's own `scope` has plain names. Each further one, of a single case that could not be paired, has
+    its scope behind them (``quantdrift.verdict[math/apples]``), so that no name comes twice.
+    """
+    own = next((finding for finding in findings if finding.scope == scope), findings[0] if findings else None)
+    return [
+        (name if finding is own else f"{name}[{plain(finding.scope)}]", value)
+        for finding in findings
+        for name, value in _finding_properties(finding)
+    ]
+
+
+def _finding_properties(finding: Finding) -> Properties:
     comparison = finding.comparison
     low, high = comparison.interval or (None, None)
     limit, spec = finding.tolerance, SPECS.get(finding.metric)

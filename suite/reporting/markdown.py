@@ -11,6 +11,7 @@ from suite.reporting.fidelity import fidelity_markdown
 from suite.reporting.folding import Group
 from suite.reporting.hostile import cut, markdown, markdown_code, one_line, plain
 from suite.reporting.layout import speedup, ungraded
+from suite.reporting.limits import limits_markdown
 from suite.reporting.losses import loss_markdown
 from suite.reporting.model import Report, Row
 
@@ -42,6 +43,9 @@ def _document(report: Report) -> Iterator[str]:
     if report.fidelity:
         yield fidelity_markdown(report.fidelity, report.domains)
     yield from doctor_markdown(report.doctor)
+    limits = limits_markdown(report.limits)
+    if limits:
+        yield limits
     yield from _judged(report)
     yield from _answers(report)
 

@@ -30,6 +30,7 @@ from suite.reporting.cached import tell_cached
 from suite.reporting.doctor import Ailment, fold_items
 from suite.reporting.fidelity import Fidelity, measured_fidelity
 from suite.reporting.folding import Group, fold, is_gate, worst_first
+from suite.reporting.limits import LimitReport, measured_limits
 from suite.reporting.unmeasured import unmeasured
 from suite.reporting.wording import counted, listed
 
@@ -146,6 +147,8 @@ class Report:
     """How far each variant is from the reference; empty when none was forced through its trace."""
     doctor: tuple[Ailment, ...]
     """What the check list found; none of it fails the run."""
+    limits: LimitReport
+    """How close each variant comes to what its device gave."""
     headline: str
     totals: Totals
 
@@ -182,6 +185,7 @@ def build_report(run: Run) -> Report:
         losses=run.losses,
         fidelity=measured_fidelity(run),
         doctor=fold_items(find_ailments(run)),
+        limits=measured_limits(run),
         headline=_headline(totals, failed, accepted, find_broken(run, rows)),
         totals=totals,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from suite.metrics.kinds import HELD_TO_NONE
 from suite.records import Flip, Gate, Verdict
 from suite.reporting import wording
 from suite.reporting.doctor import doctor_lines
@@ -11,6 +12,7 @@ from suite.reporting.fidelity import fidelity_remarks
 from suite.reporting.folding import Group, Point
 from suite.reporting.hostile import filled, one_line, plain, quoted, wrapped
 from suite.reporting.layout import layout
+from suite.reporting.limits import limits_remarks
 from suite.reporting.losses import loss_lines
 from suite.reporting.model import DomainScore, Report, Row
 from suite.reporting.table import padded
@@ -107,7 +109,7 @@ def _group(group: Group, width: int, color: bool) -> Iterator[str]:
     if group.suspects:
         suspects = wording.listed([one_line(s) for s in group.suspects], _MOST_SUSPECTS)
         yield from wrapped(f"changed since the baseline: {suspects}", width, first="   ", rest="     ")
-    elif group.verdict is Verdict.REGRESSED:
+    elif group.verdict is Verdict.REGRESSED and any(point.metric not in HELD_TO_NONE for point in group.points):
         yield "   nothing that is recorded changed since the baseline"
     yield from _flips(group.flips, width)
     for step in group.next_steps[:steps]:
@@ -154,6 +156,7 @@ def _sentences(report: Report) -> Iterator[str]:
     if report.scenario and any(row.decode_tok_s is not None for row in report.rows):
         yield f"speeds are those of scenario {one_line(report.scenario)}"
     yield from (one_line(remark) for remark in fidelity_remarks(report.fidelity))
+    yield from (one_line(remark) for remark in limits_remarks(report.limits, report.scenario))
     for row in report.rows:
         if row.mismatch:
             yield f"label of {one_line(row.variant)}: {one_line(row.mismatch)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from suite.metrics.speed import TAILS
 from suite.records import Aspect, Finding, Measurement, Run, Verdict
 from suite.reporting.wording import listed, metric_name
 
@@ -33,8 +34,9 @@ def _told(measurement: Measurement, variant: str, spoken: set[tuple[str, str, st
 
 
 def _is_absent(measurement: Measurement, run: Run) -> bool:
-    """The memory of an accelerator, on a machine without one: there is nothing to be missed."""
-    return measurement.metric == "peak_device_bytes" and run.environment.identity.get("device") == "cpu"
+    """The memory of an accelerator, on a machine without one, and percentiles of a few gaps: there is nothing to be missed."""
+    absent = measurement.metric == "peak_device_bytes" and run.environment.identity.get("device") == "cpu"
+    return absent or measurement.metric in TAILS
 
 
 def _reason(measurement: Measurement) -> tuple[str, str]:

@@ -12,6 +12,7 @@ ABSENT = "–"
 _UNITS = (("_tok_s", "tok/s"), ("_bytes", ""), ("_s", ""))
 _ACRONYMS = {
     "ttft": "TTFT", "itl": "ITL", "tpot": "TPOT", "rss": "RSS", "uss": "USS", "kv": "KV", "kld": "KLD", "ppl": "PPL",
+    "mbu": "MBU", "mfu": "MFU",
 }  # fmt: skip
 _NAMES = {
     "peak_device_bytes": "peak device memory",
@@ -113,7 +114,7 @@ def drift(comparison: Comparison) -> str:
 
 def bare_interval(comparison: Comparison) -> str:
     """The 95 % interval of the drift, positive is worse: ``+10.4 … +13.1 %``, or nothing."""
-    if comparison.interval is None:
+    if comparison.interval is None or comparison.drift is None:  # what grew from nothing has no share that it grew by
         return ""
     low, high = (_signed(comparison, bound) for bound in comparison.interval)
     return f"{low} … {high} {_unit(comparison)}"

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+from suite.stats.beta import beta_quantile
+
 ALPHA = 0.05
 """One-sided level of the test for a loss."""
 
@@ -47,11 +49,9 @@ def share_interval(successes: int, trials: int, *, confidence: float = 0.95) -> 
     _refuse_negative(successes, trials - successes)
     if trials == 0:
         return 0.0, 1.0
-    from scipy.special import betaincinv  # type: ignore[import-untyped, unused-ignore]  # slow
-
     tail = (1 - confidence) / 2
-    low = 0.0 if successes == 0 else float(betaincinv(successes, trials - successes + 1, tail))
-    high = 1.0 if successes == trials else float(betaincinv(successes + 1, trials - successes, 1 - tail))
+    low = 0.0 if successes == 0 else beta_quantile(successes, trials - successes + 1, tail)
+    high = 1.0 if successes == trials else beta_quantile(successes + 1, trials - successes, 1 - tail)
     return low, high
 
 

@@ -12,6 +12,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from suite.stats.beta import t_quantile, t_share
+
 STORED_SD_FLOOR = 0.015
 """Standard deviation of log(value) from session to session, below which the spread of a few launches is not believed
 when a stored number is compared: launches within one session share that session's state of the machine."""
@@ -33,19 +35,32 @@ class Estimate:
     df: float
 
 
-def t_quantile(probability: float, df: float) -> float:
-    """Quantile of Student's t with `df` degrees of freedom (need not be whole)."""
-    from scipy.special import stdtrit  # type: ignore[import-untyped, unused-ignore]  # slow
-
-    return float(stdtrit(df, probability))
-
-
 def paired_mean(logs: Sequence[float], *, sd_floor: float = PAIRED_SD_FLOOR) -> Estimate | None:
     """The mean of log ratios, one a launch, whose sample SD counts as at least `sd_floor`; None for fewer than two."""
     if len(logs) < 2:
         return None
     sd = max(statistics.stdev(logs), sd_floor)
     return Estimate(statistics.fmean(logs), sd / math.sqrt(len(logs)), len(logs) - 1)
+
+
+def session_mean(
+    logs: Sequence[float],
+    *,
+    sd_floor: float = STORED_SD_FLOOR,
+    session_sd: float = SESSION_SD,
+    session_df: float = math.inf,
+) -> Estimate | None:
+    """The mean of a machine's sessions, from the launches of one of them (logs); None for fewer than two launches.
+
+    What a session adds is not in its launches, so its variance is put to theirs; degrees of freedom as in `stored_difference`.
+    """
+    if len(logs) < 2:
+        return None
+    launch = max(statistics.stdev(logs), sd_floor) ** 2 / len(logs)
+    session = session_sd**2
+    total = launch + session
+    freedom = total**2 / (launch**2 / (len(logs) - 1) + (session**2 / session_df if session_df < math.inf else 0.0))
+    return Estimate(statistics.fmean(logs), math.sqrt(total), freedom)
 
 
 def stored_difference(
@@ -81,16 +96,12 @@ def interval_of(estimate: Estimate, confidence: float = 0.95) -> tuple[float, fl
 
 def p_above(estimate: Estimate, margin: float) -> float:
     """One-sided p of "the true mean is at most `margin`": small when it is above."""
-    from scipy.special import stdtr  # type: ignore[import-untyped, unused-ignore]  # slow
-
-    return float(stdtr(estimate.df, (margin - estimate.mean) / estimate.se))
+    return t_share(estimate.df, (margin - estimate.mean) / estimate.se)
 
 
 def p_below(estimate: Estimate, margin: float) -> float:
     """One-sided p of "the true mean is at least `margin`": small when it is below."""
-    from scipy.special import stdtr  # type: ignore[import-untyped, unused-ignore]  # slow
-
-    return float(stdtr(estimate.df, (estimate.mean - margin) / estimate.se))
+    return t_share(estimate.df, (estimate.mean - margin) / estimate.se)
 
 
 def spend(alpha: float, look: int) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from functools import cache
 
-from suite.stats.intervals import t_quantile
+from suite.stats.beta import t_quantile
 
 
 def power(effect: float, margin: float, sd: float, n: int, alpha: float, *, df: float | None = None) -> float:

@@ -9,6 +9,9 @@ from pathlib import Path
 from suite.errors import StoreError
 
 RUN_FILE = "run.json"
+REPORT_FILE, PAGE_FILE = "report.md", "report.html"
+"""What is told of a run, beside it."""
+HISTORY_FILE = "history.jsonl"
 LATEST = "latest"
 FROZEN = ".frozen"
 """Between a variant's name and ``.json``: the first baseline that was accepted, beside the latest one."""

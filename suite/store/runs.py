@@ -203,6 +203,7 @@ def _derived_of(generation: Generation | None) -> Plain:
 
 def _encode_sample(sample: SpeedSample) -> Plain:
     rates = _rates(sample.prefill_s, sample.evaluated_tokens, sample.itl_s, sample.ttft_s)
+    rates["decode_tok_s"] = _ratio(sample.batch * len(sample.itl_s), math.fsum(sample.itl_s))
     return {**dump(sample), **{key: value for key, value in rates.items() if key not in _SAMPLE}}
 
 

@@ -29,6 +29,7 @@ def main() -> None:
         if isinstance(request, Load):
             gc.freeze()  # what a library made while it loaded need not be looked through each time
         channel.write(response)
+    server.end()
     # Interpreter shutdown of native libraries is where crashes hide and time is lost; everything has been answered.
     sys.stderr.flush()
     os._exit(0)

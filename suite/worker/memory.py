@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import resource
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 SMAPS = Path("/proc/self/smaps_rollup")
@@ -30,12 +31,12 @@ def peak_rss_bytes() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def program_bytes() -> int:
+def program_bytes(mappings: Path = MAPPINGS) -> int:
     """Resident pages of files of which any part is mapped to be executed, bytes, as they lie in the page cache: pages that were
     written to are this process's own, and do not count. 0 where the kernel does not tell.
     """
     try:
-        lines = MAPPINGS.read_text().splitlines()
+        lines = mappings.read_text().splitlines()
     except OSError:
         return 0
     resident: dict[str, int] = {}
@@ -61,8 +62,50 @@ def uss_bytes() -> int | None:
     return sum(map(int, private)) * 1024
 
 
-def device_bytes() -> int | None:
-    """Memory that NVML says this process holds on all NVIDIA devices; None without NVML or a device."""
+def held_bytes() -> int | None:
+    """Anonymous memory of this process that is resident now: what it allocated and did not give back. Mapped files, as
+    weights are, do not count. None where the kernel does not tell (``RssAnon`` and ``RssShmem``, Linux 4.5).
+    """
+    try:
+        lines = STATUS.read_text().splitlines()
+    except OSError:
+        return None
+    found = [int(line.split()[1]) * 1024 for line in lines if line.startswith(("RssAnon:", "RssShmem:"))]
+    return sum(found) if found else None
+
+
+def peak_rss_of(processes: Sequence[int], proc: Path = Path("/proc")) -> int | None:
+    """The sum of the highest resident sets of other processes, bytes, without what is resident of program files now; None for
+    none, or where the kernel does not tell.
+
+    Each had its peak at a time of its own, and pages that they share count in each: an upper bound.
+    """
+    peaks = {process: _field(proc / str(process) / "status", "VmHWM:") for process in processes}
+    known = [peak - program_bytes(proc / str(process) / "smaps") for process, peak in peaks.items() if peak is not None]
+    return sum(known) if known else None
+
+
+def uss_of(processes: Sequence[int], proc: Path = Path("/proc")) -> int | None:
+    """What only those processes hold, each for itself, bytes; None for none, or where the kernel does not tell."""
+    found = [
+        [_field(proc / str(process) / "smaps_rollup", name) for name in ("Private_Clean:", "Private_Dirty:")]
+        for process in processes
+    ]
+    known = [value for values in found for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _field(file: Path, name: str) -> int | None:
+    """A line of kilobytes in a file of the kernel, as bytes; None when the process is gone, or is not ours to look at."""
+    try:
+        line = next(line for line in file.read_text().splitlines() if line.startswith(name))
+        return int(line.split()[1]) * 1024
+    except (OSError, StopIteration, ValueError, IndexError):
+        return None
+
+
+def device_bytes(processes: Sequence[int] | None = None) -> int | None:
+    """Memory that NVML says this process, or `processes`, hold on all NVIDIA devices; None without NVML or a device."""
     try:
         import pynvml
     except ImportError:
@@ -72,7 +115,9 @@ def device_bytes() -> int | None:
     except pynvml.NVMLError:
         return None
     try:
-        held = [_held(pynvml, pynvml.nvmlDeviceGetHandleByIndex(index)) for index in range(pynvml.nvmlDeviceGetCount())]
+        holders = frozenset([os.getpid()] if processes is None else processes)
+        count = pynvml.nvmlDeviceGetCount()
+        held = [_held(pynvml, pynvml.nvmlDeviceGetHandleByIndex(index), holders) for index in range(count)]
     except pynvml.NVMLError:
         return None
     finally:
@@ -80,7 +125,7 @@ def device_bytes() -> int | None:
     return sum(held) if any(held) else None
 
 
-def _held(nvml: object, device: object) -> int:
-    """Bytes of this process on one device (containers may hide the process id; then it is 0)."""
+def _held(nvml: object, device: object, holders: frozenset[int]) -> int:
+    """Bytes of these processes on one device (containers may hide the process id; then it is 0)."""
     processes = nvml.nvmlDeviceGetComputeRunningProcesses(device)  # type: ignore[attr-defined]
-    return sum(process.usedGpuMemory or 0 for process in processes if process.pid == os.getpid())
+    return sum(process.usedGpuMemory or 0 for process in processes if process.pid in holders)

@@ -80,6 +80,10 @@ class Generate:
     """False for timing: the number of tokens is fixed, whatever they are."""
     logprobs: bool = False
     """Ask for the log-probability of each token too: never for timing, since it takes time itself."""
+    kept: int | None = None
+    """So many tokens of the prompt lie in the state of the last generation and are not evaluated again. None clears it."""
+    watch: int = 0
+    """Read the memory every so many tokens, the clock stopped meanwhile; 0 for never."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +100,46 @@ class Generated:
     witness: Mapping[str, float | int | None]
     logprobs: list[float] | None = None
     """Natural logarithm of each token's probability; None when not asked for, or the backend or the model gives none."""
+    held_bytes: int | None = None
+    """Anonymous memory right after it."""
+    memory: list[list[int]] = field(default_factory=list)
+    """While it generated: tokens, and bytes without those that the backend says its KV cache holds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerateBatch:
+    """Greedy generation of several sequences together, state cleared before. Answered by `GeneratedBatch`."""
+
+    prompts: list[list[int]]
+    """As long as one another."""
+    max_new_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GeneratedBatch:
+    """The tokens of each sequence, and the time of each step in seconds since the request started."""
+
+    token_ids: list[list[int]]
+    prompt_tokens: int
+    """Of all sequences together, as what was evaluated."""
+    evaluated_tokens: int
+    prefill_s: float
+    token_times_s: list[float]
+    witness: Mapping[str, float | int | None]
+    held_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unload:
+    """Free the model, if there is one; the worker lives on. Answered by `Unloaded`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unloaded:
+    """What the process still holds."""
+
+    held_bytes: int | None
+    """Anonymous memory and accelerator memory; None where the system does not tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +211,32 @@ class Memory:
     """Tokens that the reported KV cache holds or is allocated for."""
     seen: Mapping[str, str] = field(default_factory=dict)
     """What the worker saw since the model was loaded: see `suite.records.Launch.seen`."""
+    held_bytes: int | None = None
+    """Anonymous memory and accelerator memory, now."""
+    readings: Mapping[str, float] = field(default_factory=dict)
+    """What a server says of itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """What does the device give? Of the accelerator that the model lies on, or without a model of the CPUs of the worker.
+    Answered by `Probed`.
+    """
+
+    size_bytes: int
+    threads: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probed:
+    """One reading; see `DeviceRates`."""
+
+    device: str
+    threads: int
+    size_bytes: int
+    read_bytes_s: float
+    flop_s: float
+    flop_type: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,12 +258,25 @@ class Made:
 class Failed:
     """The request failed, the worker lives on."""
 
-    kind: Literal["load", "unavailable", "usage", "failure"]
+    kind: Literal["load", "unavailable", "usage", "invalid", "failure"]
     message: str
 
 
-Request = Load | Render | Encode | Generate | Weigh | Force | Measure | Make
-Response = Loaded | Rendered | Encoded | Generated | Weighed | Examined | Memory | Made | Failed
+Request = Load | Render | Encode | Generate | GenerateBatch | Weigh | Force | Measure | Probe | Unload | Make
+Response = (
+    Loaded
+    | Rendered
+    | Encoded
+    | Generated
+    | GeneratedBatch
+    | Weighed
+    | Examined
+    | Memory
+    | Probed
+    | Unloaded
+    | Made
+    | Failed
+)
 
 _TYPES: Mapping[str, type[Any]] = {
     cls.__name__: cls
@@ -206,12 +289,18 @@ _TYPES: Mapping[str, type[Any]] = {
         Encoded,
         Generate,
         Generated,
+        GenerateBatch,
+        GeneratedBatch,
         Weigh,
         Weighed,
         Force,
         Examined,
         Measure,
         Memory,
+        Probe,
+        Probed,
+        Unload,
+        Unloaded,
         Make,
         Made,
         Failed,

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from suite import clock
-from suite.errors import LoadError, Unavailable, UsageError, VariantError, WorkerDied, WorkerTimeout
+from suite.errors import LoadError, Unavailable, UsageError, VariantError, VariantInvalid, WorkerDied, WorkerTimeout
 from suite.worker.messages import Failed, Request, pack, unpack
 from suite.worker.surroundings import environment_of
 
@@ -28,7 +28,7 @@ class Worker:
     """One worker process. A context manager: leaving it ends the process, whatever state it is in.
 
     Its standard error goes to `log`, which outlives it. `cpus` are those that it runs on, `python` is another interpreter
-    than ours, which finds nothing that is installed beside ours.
+    than ours, which finds nothing that is installed beside ours. `passing` names variables that it gets too.
     """
 
     def __init__(
@@ -39,6 +39,7 @@ class Worker:
         launch: int = 0,
         cpus: Sequence[int] = (),
         python: str | None = None,
+        passing: Sequence[str] = (),
     ) -> None:
         self.name = name
         self._buffer = b""
@@ -51,7 +52,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
-            env=environment_of(launch, cpus, python),
+            env=environment_of(launch, cpus, python, passing),
             start_new_session=True,  # Ctrl-C reaches the parent alone, which then ends its workers in order
         )
 
@@ -69,7 +70,7 @@ class Worker:
         """Send a request and wait for its response, at most `deadline_s` seconds.
 
         Raises WorkerDied with the signal and the tail of standard error, WorkerTimeout after killing the process,
-        LoadError, Unavailable, UsageError or VariantError for a request that failed while the worker lives on.
+        LoadError, Unavailable, UsageError, VariantInvalid or VariantError for a request that failed while the worker lives on.
         """
         try:
             self._channel_in.write(pack(request))
@@ -169,6 +170,7 @@ _ERRORS: Mapping[str, type[Exception]] = {
     "load": LoadError,
     "unavailable": Unavailable,
     "usage": UsageError,
+    "invalid": VariantInvalid,
     "failure": VariantError,
 }
 

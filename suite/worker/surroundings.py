@@ -31,12 +31,17 @@ INSTALLED = frozenset({"site-packages", "dist-packages"})
 """Directories of these names hold what was installed, of whichever interpreter."""
 
 
-def environment_of(launch: int, cpus: Sequence[int] = (), python: str | None = None) -> dict[str, str]:
-    """What of the parent's environment a worker needs. Weights are untrusted input: nothing else goes along."""
+def environment_of(
+    launch: int, cpus: Sequence[int] = (), python: str | None = None, passing: Sequence[str] = ()
+) -> dict[str, str]:
+    """What of the parent's environment a worker needs. Weights are untrusted input: nothing else goes along.
+
+    `passing` names what this one worker needs besides, e.g. the variable that holds the key of its server.
+    """
     inherited = {
         name: value
         for name, value in os.environ.items()
-        if PASSED_ON.fullmatch(name) and not (python and OF_OUR_PYTHON.fullmatch(name))
+        if name in passing or (PASSED_ON.fullmatch(name) and not (python and OF_OUR_PYTHON.fullmatch(name)))
     }
     places = [str(stage()), *own_places()] if python else import_paths(package_root())
     inherited.pop(CPUS_VARIABLE, None)

@@ -114,20 +114,22 @@ def test_a_request_that_is_refused_leaves_it_unknown(open_session: Open, tmp_pat
     assert {trial.accepted_logprob for trial in trials} == {None}
 
 
-def test_a_backend_that_cannot_tell_is_not_measured(
-    open_session: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("accepted", "verdict"), [("I do not know.", Verdict.PASS), ("19", Verdict.NOT_MEASURED)], ids=["same", "other"]
+)
+def test_a_backend_that_tells_only_of_its_own_answers_is_measured_where_they_are_the_accepted_ones(
+    open_session: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, accepted: str, verdict: Verdict
 ) -> None:
-    variant = make_variant("q4")
-    with open_session(variant) as session:
-        accept(tmp_path, ask(session, variant))
+    earlier, variant = make_variant("q4", reply=accepted), make_variant("q4")
+    with open_session(earlier) as session:
+        accept(tmp_path, ask(session, earlier))
     monkeypatch.delattr(FakeModel, "weigh")
     with open_session(variant) as session:
         session.select([(variant, GATE)])
         (finding,) = session.findings(variant, GATE)
         assert session.ledger.failures == {}
-    assert finding.verdict is Verdict.NOT_MEASURED
-    assert "its backend gives no log-probabilities" in finding.sentence
-    assert {t.generation.logprobs for t in session.ledger.trials.values() if t.generation} == {None}
+    assert finding.verdict is verdict
+    assert ("0 of 2 accepted answers could be weighed" in finding.sentence) is (verdict is Verdict.NOT_MEASURED)
 
 
 def test_an_old_side_is_weighed_when_it_has_answered(open_session: Open) -> None:

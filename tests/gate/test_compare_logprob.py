@@ -17,7 +17,8 @@ from suite.gate.plan import plan_gates
 from suite.gate.policy import DEFAULT_POLICY, merge_policy
 from suite.gate.refresh import Mode, Update, refresh_quality
 from suite.records import Baselines, Finding, Gate, QualityBaseline, Tolerance, Trial, TrialStatus, Verdict
-from suite.stats.intervals import p_above, paired_mean, t_quantile
+from suite.stats.beta import t_quantile
+from suite.stats.intervals import p_above, paired_mean
 
 TOKENS = (5, 60, 700, 2)
 

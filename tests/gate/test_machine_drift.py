@@ -10,7 +10,7 @@ from suite.gate.family import decide
 from suite.gate.judge import judge, needs_more
 from suite.gate.policy import DEFAULT_POLICY
 from suite.records import Aspect, Comparison, Tier, Tolerance, Verdict
-from suite.stats.intervals import t_quantile
+from suite.stats.beta import t_quantile
 
 TOLERANCE = Tolerance(relative=0.10)
 DF = 8.0

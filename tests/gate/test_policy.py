@@ -140,10 +140,11 @@ def test_every_gated_metric_has_a_tolerance_that_can_fail() -> None:
     assert blocking == {
         "decode_tok_s", "itl_s", "prefill_tok_s", "peak_rss_bytes", "peak_device_bytes", "kv_cache_bytes",
         "score", "truncated", "empty", "unparsable", "mean_kld", "path_distance", "broken_logits",
+        "growth_bytes", "unreturned_bytes", "reevaluated_tokens", "reevaluated_share",
     }  # fmt: skip
     assert DEFAULT_POLICY["ttft_s"].gate is Gate.WARN
     assert set(SPECS) - {key.partition("/")[0] for key in DEFAULT_POLICY} == {
-        "speedup", "looping", *YARDSTICKS,
+        "speedup", "mbu", "mfu", "looping", *YARDSTICKS,
         "median_kld", "p99_kld", "same_top_1", "delta_p", "rms_delta_p", "ppl_ratio",
     }  # fmt: skip
 

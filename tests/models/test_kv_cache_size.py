@@ -1,20 +1,16 @@
-"""Bytes of a KV cache, computed from what a model says about itself."""
+"""Bytes of a KV cache, computed from the attention of a model."""
 
 from __future__ import annotations
-
-import json
-from collections.abc import Callable
-from pathlib import Path
 
 import gguf
 import pytest
 
 from suite.errors import VariantError
 from suite.models import kv
-from suite.models.kv import KvShape, kv_cache_bytes, kv_shape, shape_of_config
+from suite.models.kv import KvShape, attention_layers, kv_cache_bytes, latent_layer, usual_layer
+from suite.records import AttentionLayers
 
-WriteGguf = Callable[..., Path]
-LLAMA_8B = KvShape(kv_heads=(8,) * 32, head_size_k=128, head_size_v=128)
+LLAMA_8B = KvShape(layers=(usual_layer(heads=32, kv_heads=8, size_k=128, size_v=128),) * 32)
 
 
 def test_half_precision_is_two_times_layers_heads_size_bytes_and_context() -> None:
@@ -28,8 +24,32 @@ def test_quantized_types_count_their_blocks(kind: str, per_32: int) -> None:
 
 
 def test_keys_and_values_may_differ_in_size_and_type() -> None:
-    shape = KvShape(kv_heads=(2, 0), head_size_k=64, head_size_v=32)
+    shape = KvShape(layers=(usual_layer(heads=4, kv_heads=2, size_k=64, size_v=32),))
     assert kv_cache_bytes(shape, n_ctx=10, type_k="q8_0", type_v="f32") == 10 * (2 * 64 // 32 * 34 + 2 * 32 * 4)
+
+
+def test_a_window_bounds_what_is_kept_and_a_layer_that_shares_keeps_nothing() -> None:
+    whole = usual_layer(heads=4, kv_heads=1, size_k=16, size_v=16)
+    near = usual_layer(heads=4, kv_heads=1, size_k=16, size_v=16, window=8)
+    shared = usual_layer(heads=4, kv_heads=1, size_k=16, size_v=16, keeps=False)
+    shape = KvShape(layers=(near, near, whole, shared))
+    token = 2 * 16 * 2
+    assert kv_cache_bytes(shape, n_ctx=100) == (2 * 8 + 100) * token
+    assert kv_cache_bytes(shape, n_ctx=5) == 3 * 5 * token
+
+
+def test_a_latent_cache_is_the_latent_vector_and_the_shared_key() -> None:
+    deepseek_v3 = KvShape(layers=(latent_layer(heads=128, rank=512, rope=64),) * 61)
+    assert kv_cache_bytes(deepseek_v3, n_ctx=1) == 61 * 576 * 2 == 70_272  # 70 kB a token, as its paper says
+
+
+def test_layers_that_are_alike_are_told_together() -> None:
+    near = usual_layer(heads=4, kv_heads=2, size_k=16, size_v=16, window=8)
+    whole = usual_layer(heads=4, kv_heads=2, size_k=32, size_v=32)
+    assert attention_layers(KvShape(layers=(near, near, whole, near)), type_k="f16", type_v="f16") == (
+        AttentionLayers(layers=3, kv_bytes=2 * 2 * 16 * 2, attended_flop=2 * 4 * 32, window=8),
+        AttentionLayers(layers=1, kv_bytes=2 * 2 * 32 * 2, attended_flop=2 * 4 * 64),
+    )
 
 
 def test_block_sizes_are_those_of_ggml() -> None:
@@ -41,37 +61,4 @@ def test_block_sizes_are_those_of_ggml() -> None:
 @pytest.mark.parametrize(("kind", "says"), [("q9_9", "not known"), ("q8_0", "multiple of 32")])
 def test_what_cannot_be_stored_is_an_error(kind: str, says: str) -> None:
     with pytest.raises(VariantError, match=says):
-        kv_cache_bytes(KvShape(kv_heads=(1,), head_size_k=40, head_size_v=40), n_ctx=1, type_k=kind)
-
-
-def test_the_embedded_model_tells_its_shape(embedded_model: Path) -> None:
-    shape = kv_shape([embedded_model])
-    assert shape == KvShape(kv_heads=(3,) * 30, head_size_k=64, head_size_v=64)
-
-
-def test_gguf_metadata_may_give_heads_for_each_layer_and_sizes_of_their_own(write_gguf: WriteGguf) -> None:
-    metadata = {
-        "llama.block_count": 3,
-        "llama.embedding_length": 512,
-        "llama.attention.head_count": 8,
-        "llama.attention.head_count_kv": [4, 0, 2],
-        "llama.attention.value_length": 96,
-    }
-    path = write_gguf("m.gguf", {"a": ("F32", 1, 4)}, metadata=metadata)
-    assert kv_shape([path]) == KvShape(kv_heads=(4, 0, 2), head_size_k=64, head_size_v=96)
-
-
-def test_config_json_beside_safetensors_tells_the_same(tmp_path: Path) -> None:
-    config = {"num_hidden_layers": 30, "num_attention_heads": 9, "num_key_value_heads": 3, "hidden_size": 576}
-    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    expected = KvShape(kv_heads=(3,) * 30, head_size_k=64, head_size_v=64)
-    assert kv_shape([tmp_path / "model.safetensors"]) == expected
-    assert shape_of_config({"text_config": {**config, "head_dim": 64, "hidden_size": 9999}}) == expected
-
-
-def test_what_is_not_told_or_compressed_is_none_and_never_zero(tmp_path: Path, write_gguf: WriteGguf) -> None:
-    assert kv_shape([]) is None
-    assert kv_shape([tmp_path / "model.safetensors"]) is None
-    assert kv_shape([write_gguf("m.gguf", {"a": ("F32", 1, 4)})]) is None
-    mla = {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 64, "kv_lora_rank": 512}
-    assert shape_of_config(mla) is None
+        kv_cache_bytes(KvShape(layers=(usual_layer(heads=1, kv_heads=1, size_k=40, size_v=40),)), n_ctx=1, type_k=kind)

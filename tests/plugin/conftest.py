@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 # Imported here once: pytester forgets what a run inside this process imported, and numpy cannot be loaded twice.
+import jinja2  # noqa: F401
+import matplotlib.backends.backend_svg  # noqa: F401
 import numpy as np  # noqa: F401
 import pytest
 import scipy.special

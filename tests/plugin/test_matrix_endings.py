@@ -63,7 +63,7 @@ def test_a_named_directory_keeps_a_persons_files(project: ForeignProject) -> Non
     assert files.items() <= read_files(project.root / "out").items()
 
 
-@pytest.mark.parametrize("name", ["run.json", "report.md", "journal.jsonl"])
+@pytest.mark.parametrize("name", ["run.json", "report.md", "report.html", "journal.jsonl"])
 def test_a_file_that_a_run_would_write_over_is_refused(project: ForeignProject, name: str) -> None:
     project.write_matrix({"q4": {}})
     (project.root / "out").mkdir()

@@ -12,15 +12,14 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator
-from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
 from support import sample_diffs as diffs
 from support import sample_stories as stories
+from support.github_page import ATTACKS, GithubPage, active_in
 
 from suite.metrics.catalog import SPECS
 from suite.reporting.comment import LIMIT, MARKS, MOST_BYTES, Refused, render_comment
@@ -48,24 +47,6 @@ TAGS = frozenset(
         "sub",
     }
 )
-ACTIVE = {
-    "mention": re.compile(r"@\w"),
-    "reference": re.compile(r"#\d|\bgh-\d", re.IGNORECASE),
-    "commit": re.compile(r"\b[0-9a-f]{7,40}\b"),
-    "address": re.compile(r"://|www\.|mailto:|xmpp:", re.IGNORECASE),
-    "shortcode": re.compile(r":\w+:"),
-    "mathematics": re.compile(r"\$"),
-}
-ATTACKS = (
-    "@octocat", "@org/team", "x@evil.example", "#1", "GH-1", "org/repo#1",
-    "0123456789abcdef0123456789abcdef01234567", "org/repo@0123456789abcdef", "https://evil.example",
-    "www.evil.example", "mailto:a@b.example", "[x](https://evil.example)", "![x](https://evil.example/x.png)",
-    "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "<!-- hidden", "-->", "</details>", "<details>",
-    "```", "`" * 79, "`" * 80, "`" * 81, "`", "``", "|", "\\|", "\\", "\n\n# heading\n\n", "\r\n| a |\n|---|\n",
-    "~~x~~", "**x**", "$x$", "$`x`$", ":tada:", "[^1]", "[x]: https://evil.example", "\u202e", "\u2066", "\u200b",
-    "\ufeff", "\u115f", "\x1b[2J", "\x00", "&lt;b&gt;", "&#64;octocat", "a\u0300" * 40, "> [!NOTE]", "- [ ] task",
-    "::error::x", "##[error]x", "x" * 999,
-)  # fmt: skip
 
 
 def of_run(story: str = "slower") -> dict[str, Any]:
@@ -92,46 +73,15 @@ def render(document: object, **options: Any) -> str:
     return render_comment(json.dumps(document).encode(), where="run.json", **options)
 
 
-class Page(HTMLParser):
-    """What a browser would see: tags, and the text outside of code."""
-
-    def __init__(self, markdown: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.tags: list[str] = []
-        self.attributes: set[str] = set()
-        self.comments: list[str] = []
-        self.text: list[str] = []
-        self.code: list[str] = []
-        self._inside = 0
-        self.feed(MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).render(markdown))
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes |= {name for name, value in attrs if not (value or "").startswith("text-align:")}
-        self._inside += tag == "code"
-
-    def handle_endtag(self, tag: str) -> None:
-        self._inside -= tag == "code"
-
-    def handle_data(self, data: str) -> None:
-        (self.code if self._inside else self.text).append(data)
-
-    def handle_comment(self, data: str) -> None:
-        self.comments.append(data)
-
-
-def assert_inert(shown: str) -> Page:
+def assert_inert(shown: str) -> GithubPage:
     assert len(shown) <= LIMIT < GITHUB
     assert not [c for c in shown if c != "\n" and unicodedata.category(c) in ("Cc", "Cf", "Cs", "Co")]
-    page = Page(shown)
+    page = GithubPage(shown)
     assert set(page.tags) <= TAGS
     assert not page.attributes
     assert len(page.comments) == 1
     assert f"<!--{page.comments[0]}-->" in MARKS.values()
-    text = "\n".join(page.text)
-    found = {name: pattern.search(text) for name, pattern in ACTIVE.items() if pattern.search(text)}
-    assert not found, found
+    assert not active_in(page)
     assert len(re.findall("^<details>", shown, re.MULTILINE)) == len(re.findall("^</details>", shown, re.MULTILINE))
     return page
 

@@ -14,7 +14,8 @@ from suite.records import HistoryEntry
 from suite.reporting.history_json import history_json
 from suite.reporting.history_series import Selection, build_trends
 from suite.reporting.history_signs import BLOCKS, DIGITS, marks, sparkline, stretches, to_ascii
-from suite.reporting.history_text import Screen, history_lines, share
+from suite.reporting.history_story import share
+from suite.reporting.history_text import Screen, history_lines
 from suite.reporting.hostile import columns
 
 HOSTILE = "q4\x1b[31m\nred\u202e|<b>"

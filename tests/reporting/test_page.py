@@ -3,42 +3,20 @@
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
+from dataclasses import replace
 
 import pytest
-from support import sample_stories
+from support import sample_pages, sample_stories
+from support.html_page import Page
 
+from suite.records import Tier, Verdict
+from suite.reporting.model import build_report
+from suite.reporting.page.bars import draw_memory
+from suite.reporting.page.plane import find_spots
 from suite.reporting.page.render import render_page
+from suite.reporting.page.timing import draw_scenarios
 
 MOST_BYTES = 1_000_000
-VOID = {"meta", "link", "br", "hr", "img", "input", "wbr", "col"}
-
-
-class Page(HTMLParser):
-    """What is in a page; raises AssertionError for an element that is not closed where it was opened."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.feed(text)
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open, f"</{tag}> closes nothing"
-        assert self.open.pop() == tag
-
-    def of(self, tag: str) -> list[dict[str, str | None]]:
-        return [attributes for name, attributes in self.tags if name == tag]
 
 
 @pytest.mark.parametrize("story", sample_stories.STORIES)
@@ -67,3 +45,34 @@ def test_what_a_model_wrote_is_text() -> None:
     assert len(page.of("script")) == len(plain.of("script")) <= 1
     assert not page.of("img")
     assert not page.of("iframe")
+
+
+def test_what_another_machine_accepted_is_drawn_as_nobodys_baseline() -> None:
+    here = sample_pages.everything()
+    moved = tuple(
+        replace(found, comparison=replace(found.comparison, unresolved=Verdict.NOT_COMPARABLE, tier=Tier.FOREIGN))
+        for found in here.findings
+    )
+    elsewhere = replace(here, findings=moved)
+    for run, known in ((here, True), (elsewhere, False)):
+        spots = find_spots(run, build_report(run), "mean_kld")
+        assert any(spot.before for spot in spots) is known
+        drawn = draw_scenarios(run)
+        assert drawn is not None
+        assert ("Grey ring" in drawn.caption) is known
+
+
+def test_the_axis_of_memory_ends_with_the_longest_bar() -> None:
+    run = sample_pages.everything()
+    huge = tuple(
+        replace(
+            one,
+            measurements=(*one.measurements, replace(one.measurements[0], metric="load_s", scope="all", value=9e12)),
+        )
+        for one in run.variants
+        if one.measurements
+    )
+    plain, beside = draw_memory(run), draw_memory(replace(run, variants=huge))
+    assert plain is not None
+    assert beside is not None
+    assert plain.wide == beside.wide

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import sample_runs as sample
 from support import sample_stories as stories
+from support.github_page import ATTACKS, GithubPage, active_in
 
 from suite.records import Aspect, Tolerance, TrialStatus, Verdict
 from suite.reporting import hostile, wording
@@ -114,8 +115,22 @@ def test_markdown_code_survives_backticks_and_pipes() -> None:
     assert hostile.markdown_code("\x1b[0m") == "(empty)"
 
 
-def test_nobody_is_mentioned() -> None:
-    assert "@someone" not in hostile.markdown("thanks @someone")
+@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("around", ["{}", "see {} there", "({}),", "x{}"])
+def test_github_finds_nothing_in_text_that_was_made_inert(attack: str, around: str) -> None:
+    text = around.format(attack)
+    cell = hostile.markdown(text)
+    page = GithubPage(f"| {cell} |\n|---|\n")
+    assert active_in(page).keys() <= {"mathematics"}
+    assert "$" not in cell  # mathematics are looked for in the source
+    assert set(page.tags) <= {"table", "thead", "tr", "th", "code"}
+    shown = "".join(page.whole).replace("\u200b", "")
+    assert shown.split() == hostile.one_line(text).split()
+
+
+def test_numbers_and_times_are_left_as_they_are() -> None:
+    text = "2026-11-29T18:04:11+00:00, 1234567 bytes, 0.01234567 nats, defaced, a: b"
+    assert hostile.markdown(text) == text
 
 
 def test_wrapped_text_keeps_its_words() -> None:
@@ -205,7 +220,7 @@ def test_junit_properties_of_a_case_without_a_score_name_its_status() -> None:
 
 def test_junit_properties_of_a_gate() -> None:
     judged = sample.finding(Verdict.REGRESSED, "slower", of=sample.comparison(drift=0.118, suspects=("a: 1 → 2", "b")))
-    found = dict(gate_properties(judged))
+    found = dict(gate_properties([judged], judged.scope))
     assert found["quantdrift.verdict"] == "REGRESSED"
     assert found["quantdrift.drift"] == "0.118"
     assert (found["quantdrift.unit"], found["quantdrift.direction"]) == ("tok/s", "higher")
@@ -213,6 +228,19 @@ def test_junit_properties_of_a_gate() -> None:
     assert (found["quantdrift.drift_low"], found["quantdrift.drift_high"]) == ("-0.012", "0.012")
     assert found["quantdrift.suspects"] == "a: 1 → 2; b"
     assert "quantdrift.p_value" not in found
+
+
+def test_no_junit_property_of_a_gate_with_several_findings_comes_twice() -> None:
+    case = sample.finding(Verdict.NOT_COMPARABLE, "asked otherwise", of=sample.comparison("score", "math/apples"))
+    domain = sample.finding(Verdict.PASS, "held", of=sample.comparison("score", "math"))
+    found = gate_properties([case, domain], "math")
+    names = [name for name, _ in found]
+    assert len(names) == len(set(names))
+    told = dict(found)
+    assert (told["quantdrift.verdict"], told["quantdrift.scope"]) == ("PASS", "math")
+    assert told["quantdrift.verdict[math/apples]"] == "NOT_COMPARABLE"
+    alone = dict(gate_properties([case], "math"))
+    assert (alone["quantdrift.verdict"], alone["quantdrift.scope"]) == ("NOT_COMPARABLE", "math/apples")
 
 
 def test_an_improvement_is_loud_even_without_a_next_step() -> None:

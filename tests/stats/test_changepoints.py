@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from suite.stats.changepoints import FEWEST_RUNS, fewest_to_see, find_shifts, normal_scores
+from suite.stats.changepoints import FEWEST_RUNS, _p_value, fewest_to_see, find_shifts, normal_scores
 
 SURELY = 1e-4
 """Chance that a test of a share fails although the share is as it should be."""
@@ -83,6 +83,17 @@ def test_a_large_shift_is_found_at_its_very_run() -> None:
     assert shift.p_value <= 0.01
 
 
+def test_a_night_between_two_levels_belongs_to_the_nearer_one() -> None:
+    """Ranks alone would give it to the new level: it is the highest of the old one, and the new one is short."""
+    values = [value / 10 + 10 * (place >= 30) for place, value in enumerate(noise(9, 40))]
+    values[29] = 4.0
+    (shift,) = find_shifts(values)
+    assert shift.index == 30
+    values[29] = 6.0
+    (shift,) = find_shifts(values)
+    assert shift.index == 29
+
+
 def test_a_level_that_came_back_is_two_shifts() -> None:
     assert places(stepped(2, 60, 20, 6.0, until=32)) == [20, 32]
 
@@ -105,6 +116,24 @@ def test_no_shift_is_certain() -> None:
     """A share of random orders is never taken as 0, though none of those that were drawn was as sharp."""
     (shift,) = find_shifts(stepped(1, 40, 20, 50.0), level=0.01)
     assert 0 < shift.p_value < 0.01
+
+
+@pytest.mark.parametrize(("every", "p"), [(1, 1.0), (2, 0.5), (10, 0.1), (25, 0.04)])
+def test_a_test_that_stops_early_counts_the_draw_that_stopped_it(every: int, p: float) -> None:
+    """Besag and Clifford's p: the tenth order that is as sharp is the 10 / p-th that was drawn, and never before the tenth."""
+    drawn = itertools.count(1)
+
+    def as_sharp(orders: numpy.ndarray) -> numpy.ndarray:
+        return numpy.array([float(next(drawn) % every == 0) for _ in orders])
+
+    assert _p_value([0.0, 1.0], 1.0, as_sharp, 0.01, numpy.random.default_rng(0)) == pytest.approx(p)
+
+
+def test_a_test_that_does_not_stop_counts_the_observed_order() -> None:
+    def never(orders: numpy.ndarray) -> numpy.ndarray:
+        return numpy.zeros(len(orders))
+
+    assert _p_value([0.0, 1.0], 1.0, never, 0.01, numpy.random.default_rng(0)) == pytest.approx(1 / 501)
 
 
 def test_a_wild_night_is_no_level() -> None:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suite.stats.intervals import interval_of, paired_mean, t_quantile
+from suite.stats.beta import t_quantile
+from suite.stats.intervals import interval_of, paired_mean, session_mean
 
 logs = st.lists(st.floats(-1, 1), min_size=2, max_size=12)
 
@@ -45,3 +46,28 @@ def test_a_95_percent_interval_covers_95_percent(launches: int) -> None:
     found = [paired_mean(list(row)) for row in drawn]
     covered = sum(low <= 0 <= high for low, high in (interval_of(e) for e in found if e is not None))
     assert 0.94 <= covered / len(drawn) <= 0.96
+
+
+def test_the_mean_of_sessions_by_hand() -> None:
+    estimate = session_mean([0.1, 0.2, 0.3], sd_floor=0.0, session_sd=0.05)
+    assert estimate is not None
+    launch, session = 0.1**2 / 3, 0.05**2
+    assert estimate.mean == pytest.approx(0.2)
+    assert estimate.se == pytest.approx(math.sqrt(launch + session))
+    assert estimate.df == pytest.approx((launch + session) ** 2 / (launch**2 / 2))
+    known = session_mean([0.1, 0.2, 0.3], sd_floor=0.0, session_sd=0.05, session_df=4)
+    assert known is not None
+    assert known.df == pytest.approx((launch + session) ** 2 / (launch**2 / 2 + session**2 / 4))
+    assert session_mean([0.1]) is None
+
+
+def test_the_interval_of_one_session_covers_the_mean_of_all_in_95_percent() -> None:
+    """Launches of one session alone would cover half of that."""
+    generator = numpy.random.default_rng(1)
+    sessions = generator.normal(0.0, 0.03, (2000, 1))
+    drawn = sessions + generator.normal(0.0, 0.02, (2000, 5))
+    found = [session_mean(row.tolist(), session_sd=0.03) for row in drawn]
+    intervals = [interval_of(one) for one in found if one is not None]
+    assert 0.94 <= sum(low <= 0 <= high for low, high in intervals) / len(intervals) <= 0.98
+    alone = [interval_of(one) for row in drawn if (one := paired_mean(row.tolist())) is not None]
+    assert sum(low <= 0 <= high for low, high in alone) / len(alone) < 0.75

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support import sample_limits
 
 from suite.errors import StoreError
 from suite.metrics.catalog import SPECS
@@ -41,7 +42,7 @@ from suite.records import (
     Verdict,
     Witness,
 )
-from suite.store.runs import encode_run, read_run, write_run
+from suite.store.runs import decode_run, encode_run, read_run, write_run
 
 WITNESS = Witness(wall_s=0.3, cpu_s=0.59, threads=2, pressure=0.01)
 VARIANT = Variant(name="q4", model="smol", backend="llama_cpp", source="x.gguf", options={"n_ctx": 2048})
@@ -264,3 +265,25 @@ def test_any_run_survives(
     sides = {"variants": tuple(map(grouped, drawn.variants)), "against": tuple(map(grouped, drawn.against))}
     run = dataclasses.replace(drawn, **sides)
     assert read_run(write_run(run, tmp_path_factory.mktemp("run"), specs=SPECS)) == run
+
+
+def test_what_a_device_gave_and_what_was_demanded_of_it_survive(tmp_path: Path) -> None:
+    run = sample_limits.limited()
+    file = write_run(run, tmp_path, specs=SPECS)
+    assert read_run(file) == run
+    written = json.loads(file.read_text(encoding="utf-8"))["variants"][0]
+    assert written["artifact"]["demand"]["attention"][0]["kv_bytes"] == 768
+    assert written["launches"][0]["limits"]["streams"][0]["read_bytes_s"] == 62e9
+    assert written["metrics"]["mbu"]["unit"] == "share"
+
+
+def test_a_run_from_before_there_were_limits_is_read(tmp_path: Path) -> None:
+    run = sample_limits.limited()
+    document = encode_run(run, SPECS)
+    for row in document["variants"]:
+        (row["artifact"] or {}).pop("demand")
+        for launch in row["launches"]:
+            del launch["limits"], launch["kv_cache_tokens"]
+    old = decode_run(document, where="old")
+    assert old.variants[0].artifact is not None
+    assert (old.variants[0].artifact.demand, old.variants[0].launches[0].limits) == (None, None)

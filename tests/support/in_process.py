@@ -11,13 +11,13 @@ from typing import Any, cast
 from suite.engine.launching import Launcher, LiveVariant, options_in_force
 from suite.engine.preparing import Prepared, Preparer
 from suite.engine.progress import silent
-from suite.errors import LoadError, UsageError, VariantError, WorkerDied
+from suite.errors import LoadError, Unavailable, UsageError, VariantError, WorkerDied
 from suite.records import Case, Deadlines, Matrix, Protocol, Scenario, ScorerSpec, Variant
 from suite.worker.messages import Failed, Generate, Load, Request
 from suite.worker.process import Worker
 from suite.worker.serve import Server
 
-KINDS = {"load": LoadError, "usage": UsageError, "failure": VariantError}
+KINDS = {"load": LoadError, "unavailable": Unavailable, "usage": UsageError, "failure": VariantError}
 
 
 class InProcessWorker:
@@ -36,7 +36,8 @@ class InProcessWorker:
             if self._left == 0:
                 raise WorkerDied(f"worker of {self.name} was killed by SIGKILL")
             self._left = None if self._left is None else self._left - 1
-            self._events.append(f"{self.name}:{len(request.prompt)}+{request.max_new_tokens}")
+            after = f" after {request.kept}" if request.kept is not None else ""
+            self._events.append(f"{self.name}:{len(request.prompt)}+{request.max_new_tokens}{after}")
         answer = self._server.answer(request)
         if isinstance(answer, Failed):
             raise KINDS[answer.kind](answer.message)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from support.sample_fidelity import damaged
+from support.sample_limits import limited
 from support.sample_runs import (
     ACCEPT,
     VARIANTS,
@@ -241,4 +242,5 @@ STORIES: Mapping[str, Callable[[], Run]] = {
     "first": first,
     "elsewhere": elsewhere,
     "hostile": hostile,
+    "limited": limited,
 }

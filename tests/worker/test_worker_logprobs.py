@@ -45,10 +45,10 @@ def test_an_answer_is_weighed_token_by_token() -> None:
     assert unpack(pack(answer)) == answer
 
 
-def test_a_model_without_the_capability_says_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_cannot_be_asked_of_other_answers_tells_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(FakeModel, "weigh")
     server = serve(reply="abc")
-    assert generate(server, logprobs=True).logprobs is None
+    assert generate(server, logprobs=True).logprobs == [-0.1, -0.1, -0.1]
     assert server.answer(Weigh(prompt=[65], answer=[1])) == Weighed(logprobs=None)
 
 

@@ -8,12 +8,12 @@ from typing import Any
 from suite.metrics.catalog import SPECS
 from suite.records import Diff, DiffEntry, Figure
 from suite.reporting.diff.story import tell
+from suite.reporting.rounding import rounded
 from suite.schema import dump
 
 SCHEMA = 1
 """Version of the layout."""
 KIND = "baseline-diff"
-_DIGITS = 6
 
 Plain = dict[str, Any]
 
@@ -69,23 +69,16 @@ def _figure(figure: Figure) -> Plain:
         "aspect": figure.aspect.value,
         "unit": SPECS[figure.metric].unit,
         "direction": SPECS[figure.metric].direction.value,
-        "old": _rounded(figure.old),
-        "new": _rounded(figure.new),
+        "old": rounded(figure.old),
+        "new": rounded(figure.new),
         "state": figure.state,
         "beyond_noise": figure.beyond_noise,
-        "drift": _rounded(comparison.drift) if comparison else None,
-        "interval": [_rounded(end) for end in comparison.interval] if comparison and comparison.interval else None,
+        "drift": rounded(comparison.drift) if comparison else None,
+        "interval": [rounded(end) for end in comparison.interval] if comparison and comparison.interval else None,
         "verdict": finding.verdict.value if finding else None,
         "gate": finding.gate.value if finding else None,
         "tolerance": dump(finding.tolerance) if finding and finding.tolerance else None,
-        "p_value": _rounded(finding.p_value) if finding else None,
-        "p_needed": _rounded(finding.p_needed) if finding else None,
+        "p_value": rounded(finding.p_value) if finding else None,
+        "p_needed": rounded(finding.p_needed) if finding else None,
         "sentence": finding.sentence if finding else "",
     }
-
-
-def _rounded(number: float | None) -> float | None:
-    """Six significant digits, and whole bytes whole: more are noise, and differ from one library to the next."""
-    if number is None or number == round(number):
-        return number
-    return float(f"{number:.{_DIGITS}g}")

@@ -138,7 +138,7 @@ def draw_memory(run: Run) -> Picture | None:
         left = room_for(names)
         axes = place(figure, left, 30, width - left - 64, _ROW * len(names) * len(metrics) / 2)
         label_rows(axes, names)
-        axes.set_xlim(0, max(value for has in shown.values() for value in has.values()) / 1e6)
+        axes.set_xlim(0, max(has[metric] for has in shown.values() for metric in metrics if metric in has) / 1e6)
         for at, has in enumerate(shown.values()):
             _draw_memory(axes, at, [has.get(metric) for metric in metrics])
         axes.set_xlabel("MB")

@@ -12,7 +12,7 @@ from suite.records import Finding, Tier, Verdict
 from suite.reporting import wording
 from suite.reporting.folding import is_gate
 from suite.reporting.hostile import one_line
-from suite.reporting.page.drawing import BAD, GOOD, GRID, INK, MUTED, UNSURE, label_rows, place
+from suite.reporting.page.drawing import BAD, GOOD, GRID, INK, MUTED, PAPER, UNSURE, label_rows, place
 from suite.reporting.page.sheet import NARROW, Cell, Picture, Sheet, heads, named, said, whole_picture
 from suite.reporting.page.sheet import verdict as verdict_cell
 
@@ -137,7 +137,10 @@ def _paint(figure: Figure, width: int, lines: Sequence[_Line]) -> None:
     for at, line in enumerate(lines):
         _draw(axes, at, line)
         if narrow:
-            axes.text(axes.get_xlim()[0], at - 0.34, one_line(line.name, 50), fontsize=10.5, va="center", color=INK)
+            axes.text(
+                axes.get_xlim()[0], at - 0.34, one_line(line.name, 50), fontsize=10.5, va="center", color=INK, zorder=4,
+                bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.8, "alpha": 0.85},
+            )  # fmt: skip
             axes.axhline(at + 0.5, color=GRID, linewidth=1)
     axes.set_xlabel("drift, % of the baseline or points of score")
     for words, side, towards in (("← better", -8, "right"), ("worse →", 8, "left")):

@@ -12,6 +12,7 @@ from typing import Literal
 
 from suite.records import ALL, Comparison, Run
 from suite.reporting.model import Report, Row
+from suite.stats.dominance import Point, dominates, find_standings, reading
 
 Quantity = Literal["score", "mean_kld"]
 _POINTS = 100
@@ -34,14 +35,15 @@ class Spot:
     beaten_by: tuple[str, ...] = ()
     """Variants on the frontier that are at least as good at both, and better at one."""
     surely: bool = False
-    """Whether the error bars tell it apart from one of them both ways."""
+    """Whether the error bars tell one of them to be better at one, and better or exactly equal at the other."""
 
 
 def find_spots(run: Run, report: Report, quantity: Quantity) -> tuple[Spot, ...]:
     """The variants of which both are known, in the order of the report; the reference at 1× and no loss if it was timed."""
     losses = _losses(report, quantity)
     found = [spot for row in report.rows if (spot := _spot(row, losses)) is not None]
-    compared = {(f.variant, f.metric, f.scope): f.comparison for f in run.findings}
+    answered = (finding for finding in run.findings if finding.comparison.unresolved is None)
+    compared = {(f.variant, f.metric, f.scope): f.comparison for f in answered}
     reference = next((row.variant for row in report.rows if row.reference), None)
     placed = [
         spot if spot.reference else replace(spot, before=_before(spot, reference, quantity, report.scenario, compared))
@@ -52,18 +54,16 @@ def find_spots(run: Run, report: Report, quantity: Quantity) -> tuple[Spot, ...]
 
 def mark_beaten(spots: Sequence[Spot]) -> tuple[Spot, ...]:
     """With `beaten_by` filled in: the frontier is what nothing beats (Pareto)."""
-    frontier = [spot for spot in spots if not any(_beats(other, spot) for other in spots)]
-    marked = []
-    for spot in spots:
-        better = [other for other in frontier if _beats(other, spot)]
-        marked.append(
-            replace(
-                spot,
-                beaten_by=tuple(other.variant for other in better),
-                surely=any(_is_apart(other, spot) for other in better),
-            )
+    points = {spot.variant: _point(spot) for spot in spots}
+    standings = find_standings(points)
+    return tuple(
+        replace(
+            spot,
+            beaten_by=standings[spot.variant].beaten_by,
+            surely=any(dominates(points[name], points[spot.variant]) for name in standings[spot.variant].beaten_by),
         )
-    return tuple(marked)
+        for spot in spots
+    )
 
 
 def frontier_of(spots: Sequence[Spot]) -> tuple[Spot, ...]:
@@ -71,23 +71,12 @@ def frontier_of(spots: Sequence[Spot]) -> tuple[Spot, ...]:
     return tuple(sorted((s for s in spots if not s.beaten_by), key=lambda spot: (spot.speedup, spot.loss)))
 
 
-def _beats(one: Spot, other: Spot) -> bool:
-    if one.speedup < other.speedup or one.loss > other.loss:
-        return False
-    return one.speedup > other.speedup or one.loss < other.loss
-
-
-def _is_apart(one: Spot, other: Spot) -> bool:
-    """Whether the intervals overlap in neither direction. The reference is where it is by definition."""
-    fast, slow = _bounds(one, one.speedup_interval, one.speedup), _bounds(other, other.speedup_interval, other.speedup)
-    less, more = _bounds(one, one.loss_interval, one.loss), _bounds(other, other.loss_interval, other.loss)
-    if fast is None or slow is None or less is None or more is None:
-        return False
-    return fast[0] > slow[1] and less[1] < more[0]
-
-
-def _bounds(spot: Spot, interval: tuple[float, float] | None, value: float) -> tuple[float, float] | None:
-    return (value, value) if spot.reference else interval
+def _point(spot: Spot) -> Point:
+    """The reference is where it is by definition."""
+    return (
+        reading(spot.speedup, spot.speedup_interval, more_is_better=True, exact=spot.reference),
+        reading(spot.loss, spot.loss_interval, more_is_better=False, exact=spot.reference),
+    )
 
 
 def _losses(report: Report, quantity: Quantity) -> Mapping[str, tuple[float, tuple[float, float] | None]]:

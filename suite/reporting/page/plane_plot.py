@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -115,14 +116,19 @@ def _clip(values: Sequence[float], centres: Sequence[float]) -> tuple[float, flo
 
 
 def _draw_frontier(axes: Axes, spots: Sequence[Spot]) -> None:
-    """The boundary of what is dominated: at each speed-up the least loss that reaches it."""
+    xs, ys = zip(*_boundary(axes, spots), strict=True)
+    axes.plot(xs, ys, color=_ACCENT, linewidth=1.4, alpha=0.75, zorder=1.5)
+
+
+def _boundary(axes: Axes, spots: Sequence[Spot]) -> list[tuple[float, float]]:
+    """Between what is dominated and what is not: at each speed-up the least loss that reaches it."""
     frontier = frontier_of(spots)
-    bottom, left = axes.get_ylim()[0], axes.get_xlim()[0]
-    xs, ys = [left], [frontier[0].loss]
+    bottom, x = axes.get_ylim()[0], axes.get_xlim()[0]
+    path = [(x, frontier[0].loss)]
     for spot in frontier:
-        xs += [xs[-1], spot.speedup]
-        ys += [spot.loss, spot.loss]
-    axes.plot([*xs, xs[-1]], [*ys, bottom], color=_ACCENT, linewidth=1.4, alpha=0.75, zorder=1.5)
+        path += [(x, spot.loss), (spot.speedup, spot.loss)]
+        x = spot.speedup
+    return [*path, (x, bottom)]
 
 
 def _draw_movement(axes: Axes, spots: Sequence[Spot]) -> None:
@@ -165,13 +171,13 @@ _PLACES = tuple((math.cos(turn * math.pi / 8), math.sin(turn * math.pi / 8)) for
 
 
 def _name(axes: Axes, spots: Sequence[Spot], largest: float) -> None:
-    """A name beside each dot, where it covers the least: other names, dots, bars."""
+    """A name beside each dot, where it covers the least: other names, dots, bars, the frontier."""
     centres = {s.variant: _pixels(axes, s.speedup, s.loss) for s in spots}
     dots = {s.variant: _around(centres[s.variant], _radius(s, largest) + 2) for s in spots}
     bars = [bar for spot in spots for bar in _bars(axes, spot)]
     frame = axes.get_window_extent()
     inside = (frame.x0, frame.y0, frame.x1, frame.y1)
-    taken: list[_Box] = [*dots.values(), *bars]
+    taken: list[_Box] = [*dots.values(), *bars, *_steps(axes, spots)]
     for spot in sorted(spots, key=lambda s: s.variant):
         text = one_line(spot.variant, 24)
         reach = _radius(spot, largest) + 4
@@ -223,6 +229,16 @@ def _bars(axes: Axes, spot: Spot) -> list[_Box]:
     left, right, low, high = (_pixels(axes, *end) for end in ends)
     bottom, top = sorted((low[1], high[1]))
     return [(left[0], left[1] - 1, right[0], left[1] + 1), (low[0] - 1, bottom, low[0] + 1, top)]
+
+
+def _steps(axes: Axes, spots: Sequence[Spot]) -> list[_Box]:
+    """The pieces of the frontier's line, four pixels thick."""
+    path = [_pixels(axes, *point) for point in _boundary(axes, spots)]
+    return [
+        (min(a[0], b[0]) - 2, min(a[1], b[1]) - 2, max(a[0], b[0]) + 2, max(a[1], b[1]) + 2)
+        for a, b in itertools.pairwise(path)
+        if a != b
+    ]
 
 
 def _cost(box: _Box, taken: Sequence[_Box], inside: _Box) -> float:

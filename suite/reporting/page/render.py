@@ -20,6 +20,7 @@ from suite.reporting.page.bars import draw_domains, draw_memory
 from suite.reporting.page.doctor import doctor_sheet
 from suite.reporting.page.facts import gather_facts
 from suite.reporting.page.forest import draw_drifts
+from suite.reporting.page.limits import limits_sheet
 from suite.reporting.page.plane import Quantity, find_spots
 from suite.reporting.page.plane_plot import draw_plane
 from suite.reporting.page.sheet import Picture
@@ -47,18 +48,18 @@ def render_page(run: Run, history: Sequence[HistoryEntry] = ()) -> str:
     The same run and history give the same bytes.
     """
     report = build_report(run)
-    style, script = _read("style.css"), _read("page.js")
+    style, script = read_template("style.css"), read_template("page.js")
     trend = follow(run, history) if history else None
     compared, left_out = compared_sheet(report)
     return (
-        _environment()
+        environment()
         .get_template("page.html")
         .render(
             report=report,
             run=run,
             style=style,
             script=script,
-            policy=_policy(style, script),
+            policy=content_policy(style, script),
             plane=_plane(run, report),
             domains=draw_domains(report),
             costs=costs_sheet(report),
@@ -72,6 +73,7 @@ def render_page(run: Run, history: Sequence[HistoryEntry] = ()) -> str:
             scenarios=draw_scenarios(run),
             gaps=draw_gaps(run),
             memory=draw_memory(run),
+            limits=limits_sheet(report.limits),
             trend=draw_trend(run, trend) if trend else None,
             shifts=describe_shifts(trend) if trend else (),
             asked_history=bool(history),
@@ -106,7 +108,7 @@ def _missing(report: Report, reference: str | None, absent: Sequence[str], *, dr
     return f"There is no plane: no loss against the reference {one_line(reference)} is known from this run."
 
 
-def _policy(style: str, script: str) -> str:
+def content_policy(style: str, script: str) -> str:
     """A Content-Security-Policy that lets nothing through but this style and this script."""
     return (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
@@ -117,23 +119,30 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _read(name: str) -> str:
+def read_template(name: str) -> str:
+    """A file that pages are made of: template, style or script."""
     return (resources.files(__package__) / _TEMPLATES / name).read_text(encoding="utf-8")
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """What renders templates: everything is escaped that was not made here."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
     from markupsafe import Markup
 
     made = Environment(
-        loader=FunctionLoader(_read), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FunctionLoader(read_template),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     filters: dict[str, Any] = {
         "line": one_line,
         "plain": plain,
         "ours": Markup,  # for what was made here: SVG, style, script
         "counted": wording.counted,
+        "breakable": lambda name: Markup("_<wbr>").join(str(name).split("_")),
         "when": _when,
         "steps": _steps,
         "split_at": str.partition,

@@ -67,12 +67,16 @@ def _timed(run: Run) -> _Timed:
         for m in result.measurements
         if m.metric in _METRICS and m.value is not None
     }
-    compared = ((f.variant, f.metric, f.scope, f.comparison.baseline) for f in run.findings if f.metric in _METRICS)
+    compared = {
+        (f.variant, f.metric, f.scope): f.comparison.baseline
+        for f in run.findings
+        if f.metric in _METRICS and f.comparison.unresolved is None  # that of another machine is no baseline here
+    }
     return _Timed(
         variants=tuple(dict.fromkeys(key[0] for key in speeds)),
         scenarios=tuple(dict.fromkeys(key[2] for key in speeds)),
         speeds=speeds,
-        baselines={(v, m, s): baseline for v, m, s, baseline in compared if baseline is not None},
+        baselines={key: baseline for key, baseline in compared.items() if baseline is not None},
     )
 
 

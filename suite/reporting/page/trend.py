@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,8 @@ class _Grid:
     variants: tuple[str, ...]
     metrics: tuple[tuple[str, str], ...]
     """Metric and scope."""
+    labels: Mapping[tuple[str, str], str]
+    """The heading of each."""
 
     def find(self, variant: str, metric: str, scope: str) -> Series | None:
         """The series of one cell."""
@@ -51,7 +53,17 @@ def follow(run: Run, history: Sequence[HistoryEntry]) -> Trend | None:
 
 def draw_trend(run: Run, trend: Trend) -> Picture | None:
     """Small lines, one row a variant and one column a metric, each on its own scale; None where there is no line."""
-    grid = _grid(run, trend)
+    timed = [("decode_tok_s", scenario.name) for scenario in run.matrix.scenarios[:1]]
+    names = [result.variant.name for result in run.variants]
+    labels = {pair: wording.metric_name(pair[0]) for pair in (*timed, ("mean_kld", ALL), ("score", ALL))}
+    return draw_lines(("trend", "Trend"), trend, names, labels)
+
+
+def draw_lines(
+    called: tuple[str, str], trend: Trend, names: Sequence[str], labels: Mapping[tuple[str, str], str]
+) -> Picture | None:
+    """The same of any variants and of any metrics (with scope), whose headings are `labels`; `called` are id and title."""
+    grid = _grid(trend, names, labels)
     if not grid.variants or not grid.metrics:
         return None
 
@@ -65,7 +77,7 @@ def draw_trend(run: Run, trend: Trend) -> Picture | None:
     )
     rows = len(grid.variants)
     heights = (34 + rows * _ROW + 8, 34 + rows * (_ROW + _NAME) + 8)
-    return whole_picture("trend", "Trend", words, paint, _sheet(grid), heights=heights)
+    return whole_picture(*called, words, paint, _sheet(grid), heights=heights)
 
 
 def describe_shifts(trend: Trend) -> tuple[str, ...]:
@@ -90,17 +102,15 @@ def _shift(trend: Trend, series: Series, found: LevelShift) -> str:
     )
 
 
-def _grid(run: Run, trend: Trend) -> _Grid:
-    timed = [("decode_tok_s", scenario.name) for scenario in run.matrix.scenarios[:1]]
+def _grid(trend: Trend, names: Sequence[str], labels: Mapping[tuple[str, str], str]) -> _Grid:
+    """What of it was seen more than once."""
     lines = {(one.variant, one.metric, one.scope) for one in trend.series if len(one.values) > 1}
-    metrics = tuple(
-        pair for pair in (*timed, ("mean_kld", ALL), ("score", ALL)) if any(key[1:] == pair for key in lines)
-    )
-    names = [result.variant.name for result in run.variants]
+    metrics = tuple(pair for pair in labels if any(key[1:] == pair for key in lines))
     return _Grid(
         trend=trend,
         variants=tuple(name for name in names if any((name, *pair) in lines for pair in metrics)),
         metrics=metrics,
+        labels=labels,
     )
 
 
@@ -112,7 +122,7 @@ def _tell(grid: _Grid) -> str:
             if series is not None:
                 first, last = (wording.value(metric, value) for value in (series.values[0], series.values[-1]))
                 shifts = "".join(f", shifted at run {shift.entry + 1}" for shift in series.shifts)
-                told.append(f"{one_line(variant)} {wording.metric_name(metric)} {first} to {last}{shifts}")
+                told.append(f"{one_line(variant)} {one_line(grid.labels[metric, scope])} {first} to {last}{shifts}")
     return "; ".join(told) + "."
 
 
@@ -122,7 +132,7 @@ def _tell(grid: _Grid) -> str:
 def _paint(figure: Figure, width: int, grid: _Grid) -> None:
     narrow = width == NARROW
     names = [one_line(name, 16) for name in grid.variants]
-    left, above = (8.0, _NAME) if narrow else (room_for(names), 0)
+    left, above = (8.0, _NAME) if narrow else (1.15 * room_for(names), 0)  # names are bold
     each = (width - left - 6) / len(grid.metrics)
     for row, variant in enumerate(grid.variants):
         top = 34 + row * (_ROW + above)
@@ -131,10 +141,14 @@ def _paint(figure: Figure, width: int, grid: _Grid) -> None:
             axes = place(figure, left + column * each + 4, top + above, each - 50, 30)
             _draw_line(axes, grid, variant, (metric, scope))
             if not row:
-                axes.annotate(
-                    wording.metric_name(metric), (0, 1), xytext=(0, 14 + above), xycoords="axes fraction",
-                    textcoords="offset points", color=MUTED,
-                )  # fmt: skip
+                _head(axes, one_line(grid.labels[metric, scope], 16 if narrow else 40), above)
+
+
+def _head(axes: Axes, text: str, above: int) -> None:
+    """The heading of a column, over its first line."""
+    axes.annotate(
+        text, (0, 1), xytext=(0, 14 + above), xycoords="axes fraction", textcoords="offset points", color=MUTED
+    )
 
 
 def _draw_line(axes: Axes, grid: _Grid, variant: str, what: tuple[str, str]) -> None:
@@ -206,7 +220,7 @@ def _sheet(grid: _Grid) -> Sheet:
         )
         for at in places
     )
-    names = [f"{one_line(v)} {wording.metric_name(m)}" for v, m, _ in lines]
+    names = [f"{one_line(v)} {one_line(grid.labels[m, s])}" for v, m, s in lines]
     left = len(entries) - len(rows)
     return Sheet(
         caption="Runs, the latest first" + (f"; {left} older ones are in the history" if left else ""),

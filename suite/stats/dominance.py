@@ -1,0 +1,100 @@
+"""Which of several things is better than which in everything that counts (Pareto), by estimates and as far as intervals tell.
+
+A claim that one thing dominates another needs more than estimates in order: of each quantity the intervals must lie apart, or
+both values must be exact and equal. Two 95 % intervals that lie apart are a stricter demand than an interval of the difference
+that leaves out 0 (N. Schenker and J. F. Gentleman, The American Statistician 55 (2001)), which leaves some room for the many
+pairs that are looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One quantity of one thing, turned so that more is better."""
+
+    value: float
+    low: float
+    """At most `high`."""
+    high: float
+
+
+Point = Sequence[Reading]
+"""The quantities of one thing; those of two things are in the same order."""
+
+
+class Relation(StrEnum):
+    """How one reading stands to another one."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    EQUAL = "equal"
+    """In fact: both are exact."""
+    UNTOLD = "not told apart"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Who is better than one thing in everything, in the order of the points."""
+
+    beaten_by: tuple[str, ...] = ()
+    """By estimates: at least as good in all, better in one. Only things that nothing beats."""
+    dominated_by: tuple[str, ...] = ()
+    """For sure. Only things that nothing dominates; all of them beat it by estimates too."""
+
+    @property
+    def on_front(self) -> bool:
+        """Whether no estimate is better."""
+        return not self.beaten_by
+
+
+def reading(
+    value: float, interval: tuple[float, float] | None, *, more_is_better: bool, exact: bool = False
+) -> Reading:
+    """A reading of a quantity; one that is not `exact` and has no interval is told apart from nothing."""
+    low, high = interval or ((value, value) if exact else (-math.inf, math.inf))
+    return Reading(value, low, high) if more_is_better else Reading(-value, -high, -low)
+
+
+def relate(one: Reading, other: Reading) -> Relation:
+    """`one` as seen from `other`."""
+    if one.low > other.high:
+        return Relation.BETTER
+    if one.high < other.low:
+        return Relation.WORSE
+    return Relation.EQUAL if one.low == one.high == other.low == other.high else Relation.UNTOLD
+
+
+def beats(one: Point, other: Point) -> bool:
+    """By estimates: at least as good in all, better in one."""
+    pairs = [(mine.value, theirs.value) for mine, theirs in zip(one, other, strict=True)]
+    return all(mine >= theirs for mine, theirs in pairs) and any(mine > theirs for mine, theirs in pairs)
+
+
+def dominates(one: Point, other: Point) -> bool:
+    """For sure: better or equal in all, better in one. A strict order: what dominates also dominates what that one does."""
+    relations = {relate(mine, theirs) for mine, theirs in zip(one, other, strict=True)}
+    return Relation.BETTER in relations and relations <= {Relation.BETTER, Relation.EQUAL}
+
+
+def find_standings(points: Mapping[str, Point]) -> dict[str, Standing]:
+    """How each thing stands among the others, by name; all points have the same quantities."""
+    front = [name for name in points if not any(beats(other, points[name]) for other in points.values())]
+    sure = [name for name in points if not any(_is_over(other, points[name]) for other in points.values())]
+    return {
+        name: Standing(
+            beaten_by=tuple(other for other in front if beats(points[other], point)),
+            dominated_by=tuple(other for other in sure if _is_over(points[other], point)),
+        )
+        for name, point in points.items()
+    }
+
+
+def _is_over(one: Point, other: Point) -> bool:
+    """Whether estimates and intervals say the same."""
+    return beats(one, other) and dominates(one, other)

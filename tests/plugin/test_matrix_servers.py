@@ -1,0 +1,58 @@
+"""Servers in a matrix: they answer, are timed and judged like any other variant, and what they cannot do is said."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from support import fake_openai
+from support.fake_openai import FakeOpenAI, Script
+from support.foreign_project import FAST, REPLIES, ForeignProject
+
+QUICK: dict[str, Any] = {**FAST, "launches": 2, "max_launches": 2, "rounds": 1, "max_warmup": 0, "pin": False}
+
+
+def options(**more: Any) -> dict[str, Any]:
+    return {"options": {"tokenizer": "server", "chunk_s": 5.0, **more}, "backend": "server"}
+
+
+def test_a_server_takes_part_in_answers_and_speed(project: ForeignProject) -> None:
+    metrics = "vllm:kv_cache_usage_perc 0.5\n"
+    with FakeOpenAI(replies=REPLIES, metrics=metrics, scripts=[Script(gap_s=0.002)]).running() as fake:
+        project.write_matrix({"served": options(url=fake.url, metrics="/metrics")}, protocol=QUICK)
+        project.run()
+        (variant,) = project.read_run()["variants"]
+        assert variant["failure"] is None
+        assert variant["metrics"]["score"]["value"] == 1
+        assert variant["metrics"]["decode_tok_s"]["value"] > 5
+        assert variant["metrics"]["peak_rss_bytes"]["status"] == "not_measured"
+        launch = variant["launches"][0]
+        assert launch["peak_rss_bytes"] is None
+        assert launch["facts"]["server"] == "vllm"
+        assert launch["readings"]["server_kv_cache_usage"] == 0.5
+        assert launch["readings"]["client_decode_tok_s"] > 5
+        assert all(str(fake.port) not in value for value in launch["facts"].values())
+
+
+def test_a_prefix_cache_makes_answers_invalid(project: ForeignProject) -> None:
+    with FakeOpenAI(replies=REPLIES, scripts=[Script(cached=5)]).running() as fake:
+        project.write_matrix({"caching": options(url=fake.url)}, protocol=QUICK)
+        result = project.run("--matrix-only=answers")
+        result.stdout.fnmatch_lines(
+            "*caching is INVALID: case * prompt tokens were evaluated; the rest came from a cache*"
+        )
+        assert result.ret == 3
+
+
+def test_a_server_that_dies_is_an_error_and_the_others_go_on(project: ForeignProject) -> None:
+    command = [sys.executable, fake_openai.__file__, "--port", "{port}", "--exit-after", "3", "--gap", "0.01"]
+    with FakeOpenAI(replies=REPLIES).running() as fake:
+        variants = {"dying": options(command=command), "living": options(url=fake.url)}
+        project.write_matrix(variants, protocol=QUICK)
+        project.run("--matrix-only=answers")
+        run = project.read_run()
+        dying = [trial for trial in run["trials"] if trial["variant"] == "dying"]
+        living = [trial for trial in run["trials"] if trial["variant"] == "living"]
+        assert {trial["status"] for trial in living} == {"scored"}
+        assert "error" in {trial["status"] for trial in dying}
+        assert {found["verdict"] for found in run["findings"] if found["variant"] == "living"} == {"UNBASELINED"}

@@ -1,0 +1,102 @@
+"""Dominance: claimed only where intervals lie apart, and an order that no data can turn into a circle."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from suite.stats.dominance import Reading, Relation, beats, dominates, find_standings, reading, relate
+
+NUMBERS = st.integers(-4, 4).map(float)
+
+
+@st.composite
+def readings(draw: st.DrawFn) -> Reading:
+    low, value, high = sorted(draw(st.tuples(NUMBERS, NUMBERS, NUMBERS)))
+    return Reading(value, low, high)
+
+
+POINTS = st.lists(st.tuples(readings(), readings(), readings()), min_size=1, max_size=7).map(
+    lambda found: {f"v{number}": point for number, point in enumerate(found)}
+)
+
+
+@pytest.mark.parametrize(("one", "other", "relation"), [
+    ((2.0, (1.5, 2.5)), (1.0, (0.5, 1.4)), Relation.BETTER),
+    ((1.0, (0.5, 1.4)), (2.0, (1.5, 2.5)), Relation.WORSE),
+    ((2.0, (1.4, 2.5)), (1.0, (0.5, 1.4)), Relation.UNTOLD),
+    ((2.0, (2.0, 2.0)), (2.0, (2.0, 2.0)), Relation.EQUAL),
+    ((2.0, (2.0, 2.0)), (2.0, (1.9, 2.1)), Relation.UNTOLD),
+    ((9.0, None), (1.0, (0.5, 1.4)), Relation.UNTOLD),
+])  # fmt: skip
+def test_two_readings_are_told_apart_by_their_intervals(
+    one: tuple[float, tuple[float, float] | None], other: tuple[float, tuple[float, float] | None], relation: Relation
+) -> None:
+    assert relate(reading(*one, more_is_better=True), reading(*other, more_is_better=True)) is relation
+
+
+def test_less_is_better_where_it_is() -> None:
+    small, large = (reading(v, (v - 0.1, v + 0.1), more_is_better=False) for v in (1.0, 2.0))
+    assert relate(small, large) is Relation.BETTER
+    assert small.low <= small.value <= small.high
+
+
+def test_what_is_exact_needs_no_interval_and_what_has_none_is_anywhere() -> None:
+    assert reading(1.0, None, more_is_better=True, exact=True) == Reading(1.0, 1.0, 1.0)
+    assert reading(1.0, None, more_is_better=False) == Reading(-1.0, -math.inf, math.inf)
+
+
+def test_dominating_takes_every_quantity() -> None:
+    better, worse, equal = Reading(2, 1.8, 2.2), Reading(1, 0.8, 1.2), Reading(5, 5, 5)
+    unsure = Reading(2, 0.9, 3)
+    assert dominates((better, equal), (worse, equal))
+    assert not dominates((better, unsure), (worse, Reading(1, 0, 2)))
+    assert not dominates((equal, equal), (equal, equal))
+    assert not dominates((better, worse), (worse, better))
+
+
+def test_a_standing_names_who_is_better_by_estimates_and_who_for_sure() -> None:
+    points = {
+        "best": (Reading(3, 2.9, 3.1), Reading(3, 2.9, 3.1)),
+        "close": (Reading(2.9, 2.8, 3.0), Reading(2.0, 1.9, 2.1)),
+        "far": (Reading(1, 0.9, 1.1), Reading(1, 0.9, 1.1)),
+        "other": (Reading(0, 0, 0), Reading(9, 8, 10)),
+    }
+    found = find_standings(points)
+    assert [name for name, standing in found.items() if standing.on_front] == ["best", "other"]
+    assert (found["close"].beaten_by, found["close"].dominated_by) == (("best",), ())
+    assert found["far"].dominated_by == ("best", "close")
+
+
+@given(POINTS)
+def test_nobody_on_the_front_is_dominated_and_whoever_is_not_on_it_is_beaten_by_somebody_who_is(
+    points: dict[str, tuple[Reading, ...]],
+) -> None:
+    found = find_standings(points)
+    front = {name for name, standing in found.items() if standing.on_front}
+    assert front
+    for name, standing in found.items():
+        assert not (name in front and standing.dominated_by)
+        assert set(standing.beaten_by) <= front
+        assert all(beats(points[other], points[name]) for other in (*standing.beaten_by, *standing.dominated_by))
+        assert all(not found[other].dominated_by for other in standing.dominated_by)
+
+
+@given(POINTS)
+def test_whoever_is_dominated_by_anybody_is_told_so(points: dict[str, tuple[Reading, ...]]) -> None:
+    found = find_standings(points)
+    for name, point in points.items():
+        over = any(dominates(other, point) and beats(other, point) for other in points.values())
+        assert bool(found[name].dominated_by) is over
+
+
+@given(st.lists(st.tuples(readings(), readings(), readings()), min_size=3, max_size=3))
+def test_dominating_is_a_strict_order(points: list[tuple[Reading, ...]]) -> None:
+    one, two, three = points
+    assert not dominates(one, one)
+    assert not (dominates(one, two) and dominates(two, one))
+    if dominates(one, two) and dominates(two, three):
+        assert dominates(one, three)
