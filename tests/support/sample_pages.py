@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from support import sample_history, sample_stories
@@ -120,6 +121,11 @@ def attacked_history() -> str:
     return render_history(build_trends(entries, Selection()), [ATTACK], scopes=True)
 
 
+def page_of_story(name: str) -> str:
+    """The page of one of the stories."""
+    return render_page(STORIES[name]())
+
+
 def page_of_everything() -> str:
     """The page of `everything`, with its history."""
     made = everything()
@@ -127,7 +133,7 @@ def page_of_everything() -> str:
 
 
 PAGES: Mapping[str, Callable[[], str]] = {
-    **{name: (lambda story=story: render_page(story())) for name, story in STORIES.items()},
+    **{name: partial(page_of_story, name) for name in STORIES},
     "everything": page_of_everything,
     "attacked": lambda: render_page(attacked()),
     "history": history,
