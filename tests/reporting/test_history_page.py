@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from support import sample_history as sample
-from support.html_page import Page
+from support.html_page import Page, without_pictures
 
 from suite.records import HistoryEntry
 from suite.reporting.history_series import Selection, build_trends
@@ -23,13 +23,6 @@ FAULT = "h.jsonl, line 3: not JSON; the line is kept: delete it"
 
 def page_of(entries: Sequence[HistoryEntry], selection: Selection | None = None, **given: Any) -> str:
     return render_history(build_trends(entries, selection or Selection()), **given)
-
-
-def without_pictures(text: str) -> str:
-    """What is said: pictures, style and script are made by libraries and kept elsewhere."""
-    text = re.sub(r"<svg.*?</svg>", "<svg></svg>", text, flags=re.DOTALL)
-    text = re.sub(r"<(style|script)>.*?</\1>", r"<\1></\1>", text, flags=re.DOTALL)
-    return re.sub(r"sha256-[A-Za-z0-9+/=]+", "sha256-…", text)
 
 
 def test_a_history_with_a_shift_looks_as_agreed(check_golden: Callable[[str, str], None]) -> None:

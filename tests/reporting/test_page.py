@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from support import sample_pages, sample_stories
-from support.html_page import Page
+from support.html_page import Page, without_pictures
 
 from suite.records import Tier, Verdict
 from suite.reporting.model import build_report
@@ -31,6 +32,11 @@ def test_a_page_is_whole_small_and_fetches_nothing(story: str) -> None:
         assert (attributes.get("href") or "#").startswith("#")
     assert not re.search(r"url\(\s*['\"]?https?:|@import", text)
     assert any("Content-Security-Policy" in (meta.get("http-equiv") or "") for meta in page.of("meta"))
+
+
+@pytest.mark.parametrize("story", ["slower", "worse", "hostile"])
+def test_a_page_says_what_was_agreed(story: str, check_golden: Callable[[str, str], None]) -> None:
+    check_golden(f"{story}.html", without_pictures(render_page(sample_stories.STORIES[story]())))
 
 
 @pytest.mark.parametrize("story", ["healthy", "hostile"])
