@@ -38,6 +38,9 @@ Message = Mapping[str, str]
 LAUNCH_VARIABLE = "QUANTDRIFT_LAUNCH"
 """Environment variable that tells a worker which launch of its variant it is."""
 
+EVALUATED, ASSUMED = "evaluated tokens", "assumed"
+"""What a server has `Seeing.seen` hold, where it does not tell how many prompt tokens it evaluated."""
+
 FOOTPRINT = "footprint_bytes"
 """Fact that a backend gives when it quantizes while it loads: bytes of the weights in memory, unlike those on disk."""
 
@@ -232,7 +235,7 @@ class Seeing(Protocol):
     """What a `LoadedModel` may be able to do besides: tell what shows only when it has worked."""
 
     seen: Mapping[str, str]
-    """In no key, and no suspect. ``inference mode``: ``yes`` where the last logits were made under it, else ``no``."""
+    """In no key, and no suspect. ``evaluated tokens``: ``assumed`` where a server did not tell how many it evaluated. ``inference mode``: ``yes`` where the last logits were made under it, else ``no``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,9 +13,18 @@ from types import ModuleType
 from typing import Any, ClassVar, Literal
 
 from suite.backends import llama_cpp_log
-from suite.backends.base import MOST_ROWS, Message, Prefilled, check_room, cut_answer, frozen_strftime
+from suite.backends.base import (
+    MOST_ROWS,
+    Message,
+    Prefilled,
+    check_kept,
+    check_room,
+    cut_answer,
+    frozen_strftime,
+)
+from suite.backends.llama_together import Rooms, cut_prompt
 from suite.clock import monotonic
-from suite.errors import LoadError
+from suite.errors import LoadError, Unavailable
 
 CacheType = Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"]
 
@@ -73,6 +82,9 @@ class LlamaCppModel:
         self.logprobs: list[float] = []
         self._kept: tuple[tuple[int, ...], Any] | None = None
         """The prompt that the KV cache begins with, and the logits that followed it; kept only while nothing is timed."""
+        self._held: list[int] = []
+        """The tokens that the KV cache begins with."""
+        self._rooms = Rooms(self._lib, self._llama.model, self._llama.context_params)
         self.facts = self._read_facts()
 
     def _open(self, weights: Path, options: LlamaCppOptions) -> Any:
@@ -161,9 +173,37 @@ class LlamaCppModel:
     def stream(self, prompt: Sequence[int], max_new_tokens: int) -> Iterator[Prefilled | int]:
         """See `LoadedModel.stream`."""
         check_room(len(prompt), max_new_tokens, self.context_tokens)
-        lib, ctx = self._lib, self._ctx
         self.logprobs = []
         self._prefill(prompt)
+        yield from self._answer(max_new_tokens)
+
+    def resume(self, prompt: Sequence[int], kept: int, max_new_tokens: int) -> Iterator[Prefilled | int]:
+        """See `Continuing.resume`."""
+        check_room(len(prompt), max_new_tokens, self.context_tokens)
+        check_kept(prompt, kept, self._held)
+        self.logprobs, self._kept = [], None
+        memory = self._memory
+        if not self._lib.llama_memory_seq_rm(memory, 0, kept, -1) or self._lib.llama_memory_seq_pos_min(memory, 0) > 0:
+            raise Unavailable(f"llama.cpp cannot roll the state of this model back to its first {kept} tokens")
+        self._evaluate_prompt(prompt[kept:])
+        self._held = list(prompt)
+        yield from self._answer(max_new_tokens)
+
+    def stream_batch(
+        self, prompts: Sequence[Sequence[int]], max_new_tokens: int
+    ) -> Iterator[Prefilled | tuple[int, ...]]:
+        """See `Batching.stream_batch`. The room for it is made once, and before the first item is asked for."""
+        check_room(len(prompts[0]), max_new_tokens, self.context_tokens)
+        told = len(self._log)
+        try:
+            room = self._rooms.of(len(prompts), len(prompts[0]) + max_new_tokens)
+        finally:
+            del self._log[told:]  # the log tells of the context for one sequence
+        return room.stream(prompts, max_new_tokens)
+
+    def _answer(self, max_new_tokens: int) -> Iterator[Prefilled | int]:
+        """What was evaluated, as llama.cpp counts it, then greedy tokens on top of it."""
+        lib, ctx = self._lib, self._ctx
         # n_p_eval is a floor of 1, not a count, when nothing was evaluated; no chunk but a whole prompt has one token.
         yield Prefilled(int(lib.llama_perf_context(ctx).n_p_eval))
         one = (lib.llama_token * 1)()
@@ -172,8 +212,10 @@ class LlamaCppModel:
             if self.keep_logprobs:
                 self.logprobs.append(self._logprob(one[0]))
             yield one[0]
-            if remaining > 1 and lib.llama_decode(ctx, lib.llama_batch_get_one(one, 1)) != 0:
-                raise RuntimeError("llama_decode failed while it generated")
+            if remaining > 1:
+                if lib.llama_decode(ctx, lib.llama_batch_get_one(one, 1)) != 0:
+                    raise RuntimeError("llama_decode failed while it generated")
+                self._held.append(one[0])
 
     def _pick(self) -> int:
         """The greedy token: index of the (first) largest logit.
@@ -251,12 +293,18 @@ class LlamaCppModel:
         """Clear all state, evaluate the prompt and wait for it."""
         self._kept = None
         self._lib.llama_memory_clear(self._memory, True)
-        self._lib.llama_perf_context_reset(self._ctx)
-        for chunk in _chunks(prompt, self._n_batch):
-            self._evaluate(chunk)
-        self._lib.llama_synchronize(self._ctx)
+        self._evaluate_prompt(prompt)
+        self._held = list(prompt)
         if self.keep_logprobs:
             self._kept = tuple(prompt), self._logits().copy()
+
+    def _evaluate_prompt(self, ids: Sequence[int]) -> None:
+        """Evaluate tokens on top of the state, count them, and wait for them."""
+        self._held = []
+        self._lib.llama_perf_context_reset(self._ctx)
+        for chunk in cut_prompt(ids, self._n_batch):
+            self._evaluate(chunk)
+        self._lib.llama_synchronize(self._ctx)
 
     def _evaluate(self, chunk: Sequence[int]) -> None:
         tokens = (self._lib.llama_token * len(chunk))(*chunk)  # llama_batch_get_one keeps a pointer to it
@@ -274,7 +322,8 @@ class LlamaCppModel:
         return None
 
     def close(self) -> None:
-        """Free the context and the model."""
+        """Free the contexts and the model."""
+        self._rooms.close()
         self._llama.close()
 
 
@@ -344,16 +393,6 @@ def _reason(log: Sequence[str]) -> str:
         if re.search(r"error|fail|invalid|corrupt|unsupported|unknown|not ", line, re.IGNORECASE)
     ]
     return "; ".join(dict.fromkeys(told[:6]))
-
-
-def _chunks(prompt: Sequence[int], size: int) -> Iterator[Sequence[int]]:
-    """Cut a prompt into batches of at most `size`, the last never of a single token (it would count as decode)."""
-    start = 0
-    while start < len(prompt):
-        left = len(prompt) - start
-        step = size - 1 if left == size + 1 and size > 2 else min(size, left)
-        yield prompt[start : start + step]
-        start += step
 
 
 BACKEND = LlamaCpp()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from suite.backends.base import DeviceRates, Message, Prefilled, check_room, cut_answer, frozen_strftime
+from suite.backends.base import DeviceRates, Message, Prefilled, check_kept, check_room, cut_answer, frozen_strftime
 from suite.backends.torch_rates import measure_device
 from suite.clock import monotonic
 from suite.errors import LoadError, Unavailable
@@ -47,6 +47,8 @@ class TransformersModel:
         self._cache: Any = None
         self._kept: tuple[tuple[int, ...], Any] | None = None
         """The prompt that the cache begins with, and the logits that followed it."""
+        self._held: list[int] = []
+        """The tokens that the cache begins with."""
         self._ends = _end_tokens(model, tokenizer)
         self.threads = torch.get_num_threads()
         self.context_tokens = int(getattr(model.config, "max_position_embeddings", 2**31 - 1))
@@ -117,6 +119,46 @@ class TransformersModel:
         self.logprobs = []
         logits = self._prefill(prompt)
         yield Prefilled(int(self._cache.get_seq_length()))
+        yield from self._answer(logits, max_new_tokens)
+
+    def resume(self, prompt: Sequence[int], kept: int, max_new_tokens: int) -> Iterator[Prefilled | int]:
+        """See `Continuing.resume`."""
+        check_room(len(prompt), max_new_tokens, self.context_tokens)
+        check_kept(prompt, kept, self._held)
+        if not kept:
+            yield from self.stream(prompt, max_new_tokens)
+            return
+        self.logprobs, self._kept, self._held = [], None, []
+        if not self._roll_back(kept):
+            raise Unavailable(f"the cache of this model cannot be cut to its first {kept} tokens")
+        logits = self._step(list(prompt[kept:]))
+        self._synchronize()
+        self._held = list(prompt)
+        yield Prefilled(int(self._cache.get_seq_length()) - kept)
+        yield from self._answer(logits, max_new_tokens)
+
+    def stream_batch(
+        self, prompts: Sequence[Sequence[int]], max_new_tokens: int
+    ) -> Iterator[Prefilled | tuple[int, ...]]:
+        """See `Batching.stream_batch`: one row for each sequence, none of them padded."""
+        from transformers import DynamicCache
+
+        check_room(len(prompts[0]), max_new_tokens, self.context_tokens)
+        cache = DynamicCache(config=self._model.config)
+        try:
+            logits = self._run([list(prompt) for prompt in prompts], cache, keep=1)
+        except self._torch.OutOfMemoryError as fault:
+            raise Unavailable(f"there is no room for {len(prompts)} sequences: {fault}") from fault
+        self._synchronize()
+        yield Prefilled(int(cache.get_seq_length()) * len(prompts))
+        for remaining in range(max_new_tokens, 0, -1):
+            tokens = logits[:, -1].argmax(dim=-1).tolist()
+            yield tuple(tokens)
+            if remaining > 1:
+                logits = self._run([[token] for token in tokens], cache, keep=1)
+
+    def _answer(self, logits: Any, max_new_tokens: int) -> Iterator[int]:
+        """Greedy tokens on top of the cache."""
         for remaining in range(max_new_tokens, 0, -1):
             token = int(logits.argmax())
             if self.keep_logprobs:
@@ -124,6 +166,7 @@ class TransformersModel:
             yield token
             if remaining > 1:
                 logits = self._step([token])
+                self._held.append(token)
 
     def weigh(self, prompt: Sequence[int], answer: Sequence[int]) -> list[float]:
         """See `Weighing.weigh`."""
@@ -176,6 +219,7 @@ class TransformersModel:
         logits = self._step(list(prompt))
         self._synchronize()
         self.seen["inference mode"] = _yes(logits.is_inference())
+        self._held = list(prompt)
         if self.keep_logprobs:
             self._kept = tuple(prompt), logits
         return logits
@@ -186,10 +230,14 @@ class TransformersModel:
 
     def _evaluate(self, ids: list[int], *, keep: int = 0) -> Any:
         """Logits after each of `ids` (or the last `keep` of them), evaluated at once on top of the cache."""
+        return self._run([ids], self._cache, keep=keep)[0]
+
+    def _run(self, rows: list[list[int]], cache: Any, *, keep: int) -> Any:
+        """Logits of each row, evaluated at once on top of `cache`."""
         torch = self._torch
         with torch.inference_mode():
-            inputs = torch.tensor([ids], device=self._model.device)
-            return self._forward(inputs, cache=self._cache, use_cache=True, logits_to_keep=keep).logits[0]
+            inputs = torch.tensor(rows, device=self._model.device)
+            return self._forward(inputs, cache=cache, use_cache=True, logits_to_keep=keep).logits
 
     def _synchronize(self) -> None:
         if self._model.device.type == "cuda":
@@ -199,7 +247,9 @@ class TransformersModel:
         """Bytes of the tensors in the cache of the last generation, and its length."""
         if self._cache is None:
             return None
-        tensors = [tensor for layer in self._cache.layers for tensor in (layer.keys, layer.values)]
+        # layers that share keys of others have None, and those with a state of another kind have none
+        held = [getattr(layer, name, None) for layer in self._cache.layers for name in ("keys", "values")]
+        tensors = [tensor for tensor in held if tensor is not None]
         return sum(tensor.nbytes for tensor in tensors), int(self._cache.get_seq_length())
 
     def device_bytes(self) -> int | None:

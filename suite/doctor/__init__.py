@@ -6,9 +6,9 @@ looked at without a model. It gives evidence for a PASS too, and says NOT_APPLIC
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from suite.doctor.rule import Rule
+from suite.doctor.rule import Rule, Said, cannot_be
 from suite.doctor.rules import RULES
 from suite.records import Diagnosis, Health, Run
 
@@ -32,7 +32,15 @@ def findings(run: Run) -> tuple[Diagnosis, ...]:
 
 def _apply(rule: Rule, run: Run) -> Iterator[Diagnosis]:
     if rule.of_run is not None:
-        yield rule.tell(rule.of_run(run), None)
+        yield rule.tell(_guarded(rule.of_run, run), None)
     if rule.of_variant is not None:
         for result in run.variants:
-            yield rule.tell(rule.of_variant(run, result), result.variant.name)
+            yield rule.tell(_guarded(rule.of_variant, run, result), result.variant.name)
+
+
+def _guarded(judge: Callable[..., Said], *of: object) -> Said:
+    """What a rule says, or that it could not: a check list must not cost anybody the run that it looks at."""
+    try:
+        return judge(*of)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as fault:
+        return cannot_be(f"the rule failed on this run ({type(fault).__name__}); please report it")

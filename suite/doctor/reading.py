@@ -9,7 +9,8 @@ from statistics import median
 
 from suite.records import Measurement, Run, SampleStatus, SpeedSample, Trial, VariantResult
 
-_PAIR = re.compile(r"(\S+)=(\d+)")
+_DIGITS = 18
+"""Most digits of a count: a stranger's file may hold anything."""
 
 
 def facts_of(result: VariantResult) -> Mapping[str, str]:
@@ -34,13 +35,18 @@ def number(facts: Mapping[str, float | str] | Mapping[str, str], name: str) -> f
 
 def shares(fact: str | None) -> dict[str, int]:
     """``float16=134515008 float32=576`` → numbers by name; empty for anything else."""
-    return {name: int(count) for name, count in _PAIR.findall(fact or "")}
+    pairs = (part.rpartition("=") for part in (fact or "").split())
+    return {
+        name: int(count)
+        for name, _, count in pairs
+        if name and count.isascii() and count.isdigit() and len(count) <= _DIGITS
+    }
 
 
 def is_on_gpu(result: VariantResult) -> bool:
     """Whether the variant says that it runs on an accelerator."""
     facts = facts_of(result)
-    offloaded = re.match(r"(\d+) of", facts.get("layers offloaded", ""))
+    offloaded = re.match(r"(\d{1,18}) of", facts.get("layers offloaded", ""))
     return not facts.get("device", "cpu").startswith("cpu") or bool(offloaded and int(offloaded[1]))
 
 

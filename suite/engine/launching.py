@@ -121,8 +121,13 @@ class LiveVariant:
         return answer.held_bytes
 
     def kv_cache_bytes(self, tokens: int) -> int | None:
-        """The computed size of a KV cache for `tokens` tokens, of the types that the options or the weights' type give."""
-        return self.prepared.kv_cache_bytes(tokens, *kv_types(self.variant.options, self.loaded.facts))
+        """The computed size of a KV cache for `tokens` tokens, of the types that the options or the weights' type give; None for
+        a type whose size is not known.
+        """
+        try:
+            return self.prepared.kv_cache_bytes(tokens, *kv_types(self.variant.options, self.loaded.facts))
+        except VariantError:
+            return None
 
     def demand(self) -> Demand | None:
         """What a token demands of it; None where the headers of its weights do not tell."""

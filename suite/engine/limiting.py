@@ -42,11 +42,11 @@ class LimitProbe:
         self._reasons: dict[str, str] = {}
 
     def read(self, live: LiveVariant, scenario: Scenario, turn: int) -> None:
-        """One reading for this variant, of the size that it reads per token in this scenario; once a round for each size."""
+        """One reading for this variant, of the size that it reads per step of decoding in this scenario; once a round for each size."""
         demand = live.demand()
         if demand is None or live.loaded.simulated or live.variant.name in self._reasons:
             return
-        needed = decode_bytes(demand, work_of(scenario))
+        needed = scenario.batch * decode_bytes(demand, work_of(scenario))
         key = live.variant.name, round(math.log(max(needed, 2), STEP))
         if len(self._readings.setdefault(key, [])) > turn:
             return
@@ -109,5 +109,11 @@ def is_on_accelerator(live: LiveVariant) -> bool:
 
 
 def work_of(scenario: Scenario) -> Work:
-    """What one slice of a scenario evaluates."""
-    return Work(prompt_tokens=scenario.prompt_tokens, new_tokens=scenario.new_tokens)
+    """What one slice of a scenario evaluates; of a conversation, its last turn with the state kept."""
+    before = (scenario.turns - 1) * (scenario.prompt_tokens + scenario.new_tokens)
+    return Work(
+        prompt_tokens=before + scenario.prompt_tokens,
+        new_tokens=scenario.new_tokens,
+        kept_tokens=before + scenario.kept_tokens,
+        batch=scenario.batch,
+    )

@@ -92,11 +92,22 @@ def take_cycles(live: LiveVariant, scenario: Scenario, place: Place) -> Iterator
 
 def unsuited(live: LiveVariant, scenario: Scenario, launch: int, reason: str) -> SpeedSample:
     """What stands for the slices of a scenario that a variant cannot do."""
+    return _without_times(live, scenario, SampleStatus.UNSUITED, at=(launch, 0), reason=reason)
+
+
+def failed_slice(live: LiveVariant, scenario: Scenario, place: Place, reason: str) -> SpeedSample:
+    """What stands for a slice whose request failed."""
+    return _without_times(live, scenario, SampleStatus.REJECTED, at=(place.launch, place.round), reason=reason)
+
+
+def _without_times(
+    live: LiveVariant, scenario: Scenario, status: SampleStatus, *, at: tuple[int, int], reason: str
+) -> SpeedSample:
     return SpeedSample(
         variant=live.variant.name,
         scenario=scenario.name,
-        launch=launch,
-        round=0,
+        launch=at[0],
+        round=at[1],
         prompt_tokens=scenario.prompt_tokens,
         evaluated_tokens=0,
         new_tokens=0,
@@ -104,7 +115,7 @@ def unsuited(live: LiveVariant, scenario: Scenario, launch: int, reason: str) ->
         ttft_s=0.0,
         itl_s=(),
         witness=Witness(wall_s=0.0, cpu_s=0.0, threads=live.loaded.threads),
-        status=SampleStatus.UNSUITED,
+        status=status,
         reason=reason,
     )
 

@@ -15,10 +15,19 @@ from suite.engine.passage import PASSAGE
 from suite.engine.pinning import choose_cpus, threads_of
 from suite.engine.residency import group_by_memory
 from suite.engine.sampling import device_of, judge_sample
-from suite.engine.slices import Place, hold, take_cycles, take_slice, unsuited
+from suite.engine.slices import Place, failed_slice, hold, take_cycles, take_slice, unsuited
 from suite.engine.warming import warm_up
 from suite.engine.yardstick import YardstickKernel, summarize
-from suite.errors import QuantdriftError, StoreError, Unavailable, VariantInvalid
+from suite.errors import (
+    LoadError,
+    QuantdriftError,
+    StoreError,
+    Unavailable,
+    VariantError,
+    VariantInvalid,
+    WorkerDied,
+    WorkerTimeout,
+)
 from suite.records import Launch, Matrix, SampleStatus, Scenario, SpeedSample, Variant, Witness, Yardstick
 from suite.worker.affinity import on_cpus
 
@@ -69,6 +78,8 @@ class SpeedPass:
         """Samples in a row that could not be had clean."""
         self._unsuited: set[tuple[str, str]] = set()
         """Variant and scenario, of the launch that goes on, that do not suit one another."""
+        self._faults: dict[str, int] = {}
+        """Variant → requests in a row that failed."""
         self._held: dict[str, int] = {}
         """Variant → how many tokens of what scenarios keep lie in its state."""
 
@@ -251,8 +262,10 @@ class SpeedPass:
                 if scenario is scenarios[0] and not live.loaded.simulated:
                     readings[live.variant.name].append(self._read_yardstick())
                 if self._suits(live, scenario):
-                    self._limits.read(live, scenario, at[1])
                     self._take_clean(live, scenario, self._place(scenario, *at))
+                    self._limits.read(
+                        live, scenario, at[1]
+                    )  # after it: on an accelerator it empties what was warmed up
 
     def _read_yardstick(self) -> Yardstick:
         """Where the workers run, too."""
@@ -268,12 +281,29 @@ class SpeedPass:
         with self._suit(live, scenario, place.launch):
             retries = self._matrix.protocol.retries if self._in_vain < HOPELESS else 0
             for _attempt in range(1 + retries):
-                sample = self._judge(live, scenario, take_slice(live, scenario, place))
+                sample = self._take(live, scenario, place)
                 self._sink.sample(sample)
                 if sample.status is SampleStatus.CLEAN:
                     self._in_vain = 0
                     return
             self._in_vain += 1
+
+    def _take(self, live: LiveVariant, scenario: Scenario, place: Place) -> SpeedSample:
+        """One slice, judged. A request that failed in a worker that lives on, as one to a server may, is a sample without times;
+        the variant fails when that goes on.
+        """
+        name = live.variant.name
+        try:
+            taken = take_slice(live, scenario, place)
+        except (LoadError, WorkerDied, WorkerTimeout):
+            raise
+        except VariantError as fault:
+            self._faults[name] = self._faults.get(name, 0) + 1
+            if self._faults[name] >= HOPELESS:
+                raise
+            return failed_slice(live, scenario, place, str(fault))
+        self._faults[name] = 0
+        return self._judge(live, scenario, taken)
 
     def _judge(self, live: LiveVariant, scenario: Scenario, sample: SpeedSample) -> SpeedSample:
         status, reason = judge_sample(

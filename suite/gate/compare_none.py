@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from suite.metrics.kinds import BY_TIME
 from suite.metrics.speed import launch_values
 from suite.records import Comparison, Measurement, VariantFailure, Verdict
 
@@ -16,6 +17,7 @@ def compare_with_none(bare: Comparison, measurement: Measurement | None, failure
         reason = (measurement and measurement.reason) or "it was not part of this run"
         return replace(bare, unresolved=Verdict.NOT_MEASURED, reason=reason)
     launches = launch_values(measurement).values()
+    unclean = measurement.status == "contended" and measurement.metric in BY_TIME
     return replace(
         bare,
         observed=measurement.value,
@@ -23,4 +25,5 @@ def compare_with_none(bare: Comparison, measurement: Measurement | None, failure
         drift=None if measurement.value else 0.0,
         interval=(min(launches), max(launches)) if measurement.value else None,
         n=len(launches),
+        contended=(measurement.reason or "no clean sample") if unclean else "",
     )

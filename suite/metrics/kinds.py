@@ -15,6 +15,12 @@ from suite.stats.trend import theil_sen
 HELD_TO_NONE = frozenset({"growth_bytes", "unreturned_bytes", "reevaluated_tokens", "reevaluated_share"})
 """Metrics of which a variant must have none, whatever was accepted: within the absolute tolerance, in their own unit."""
 
+BY_TIME = frozenset({"reevaluated_share"})
+"""Those of them that a busy machine moves."""
+
+CLEARLY = 3.0
+"""How many steps of decoding the whole prompt must cost, for its time to tell whether it was evaluated."""
+
 FEWEST_READINGS = 8
 """Readings of memory in the second half of a generation, below which nothing is said about its trend."""
 
@@ -62,21 +68,25 @@ def reevaluated_tokens(sample: SpeedSample) -> float | None:
 def reevaluated_share(sample: SpeedSample) -> float | None:
     """The share of what was kept that the time of the last turn says was evaluated again, whatever the backend counts.
 
-    0 when the turn cost what its new tokens cost at the rate of the whole, 1 when it cost as much as everything sent again.
+    0 when the turn cost what its new tokens cost at the rate of the whole, 1 when it cost as much as everything sent again. What
+    a pass costs however short it is (on a GPU more than the tokens of a small model) is left out of both: a step of decoding
+    is such a pass. None where everything sent again does not clearly cost more than a step: then nothing can be told.
     """
-    if not sample.turns or sample.turns[-1].resent_ttft_s <= 0:
+    if not sample.turns or not sample.itl_s:
         return None
-    turn = sample.turns[-1]
+    turn, step_s = sample.turns[-1], median(sample.itl_s)
+    if turn.resent_ttft_s < CLEARLY * step_s or turn.resent_ttft_s <= 0:
+        return None
+    spent = max(turn.ttft_s - step_s, 0.0) / (turn.resent_ttft_s - step_s)
     new = (turn.prompt_tokens - turn.kept_tokens) / turn.prompt_tokens
-    return min(max((turn.ttft_s / turn.resent_ttft_s - new) / (1 - new), 0.0), 1.0)
+    return min(max((spent - new) / (1 - new), 0.0), 1.0)
 
 
-def tail_s(metric: str, samples: Sequence[SpeedSample]) -> float | None:
+def tail_s(metric: str, gaps: Sequence[float]) -> float | None:
     """A percentile of all gaps of one launch, by the nearest rank; None for too few of them."""
-    gaps = sorted(gap for sample in samples for gap in sample.itl_s)
     if len(gaps) < FEWEST_TAIL_GAPS[metric]:
         return None
-    return gaps[math.ceil(_SHARES[metric] * len(gaps)) - 1]
+    return sorted(gaps)[math.ceil(_SHARES[metric] * len(gaps)) - 1]
 
 
 def _last(sample: SpeedSample, name: str) -> float | None:

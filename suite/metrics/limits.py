@@ -19,7 +19,7 @@ from suite.metrics.roofline import (
     shared_weight_bytes,
 )
 from suite.metrics.speed import FEWEST_GAPS, launch_values
-from suite.records import Demand, Launch, Limits, Measurement, Run, SpeedSample, VariantResult
+from suite.records import Demand, Launch, Limits, Measurement, Run, SampleStatus, SpeedSample, VariantResult
 
 MBU, MFU = "mbu", "mfu"
 SHARES = (MBU, MFU)
@@ -44,16 +44,21 @@ class Timed:
 
 
 def timed_scenarios(samples: Iterable[SpeedSample]) -> tuple[Timed, ...]:
-    """The scenarios of which there are samples, in order of first appearance."""
+    """The scenarios of which there are samples, in order of first appearance; a rejected one tells only where there is no other."""
     found: dict[str, Timed] = {}
-    for sample in samples:
+    for sample in sorted(samples, key=lambda sample: sample.status is SampleStatus.REJECTED):
         if sample.new_tokens > 0:
             found.setdefault(sample.scenario, Timed(scenario=sample.scenario, work=_work_of(sample)))
     return tuple(found.values())
 
 
 def _work_of(sample: SpeedSample) -> Work:
-    return Work(prompt_tokens=sample.prompt_tokens, new_tokens=sample.new_tokens)
+    return Work(
+        prompt_tokens=sample.prompt_tokens // sample.batch,
+        new_tokens=sample.new_tokens,
+        kept_tokens=sample.kept_tokens,
+        batch=sample.batch,
+    )
 
 
 def measure_limits(
@@ -94,7 +99,7 @@ def _mbu(demand: Demand | None, timed: Timed, rate: float, limits: Limits) -> fl
     if demand is None:
         return None
     needed = decode_bytes(demand, timed.work)
-    bandwidth = bandwidth_for(limits, needed)
+    bandwidth = bandwidth_for(limits, needed * timed.work.batch)
     return needed * rate / bandwidth if bandwidth else None
 
 
@@ -170,7 +175,7 @@ def _limits_of(demand: Demand, timed: Timed, given: Limits) -> ScenarioLimits:
     needed = decode_bytes(demand, work)
     return ScenarioLimits(
         timed=timed,
-        decode=roofline(needed, decode_flop(demand, work), given),
+        decode=roofline(needed, decode_flop(demand, work), given, at_once=needed * work.batch),
         prefill=roofline(prefill_bytes(demand, work), prefill_flop(demand, work), given),
         kv_bytes=needed - shared_weight_bytes(demand, work),
     )

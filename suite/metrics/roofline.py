@@ -126,9 +126,9 @@ class Roofline:
         return "memory" if self.memory_s >= self.arithmetic_s else "arithmetic"
 
 
-def roofline(read_bytes: float, flop: float | None, limits: Limits | None) -> Roofline:
-    """That much work on that device."""
-    bandwidth = bandwidth_for(limits, read_bytes) if limits else None
+def roofline(read_bytes: float, flop: float | None, limits: Limits | None, *, at_once: float | None = None) -> Roofline:
+    """That much work on that device. `at_once` are the bytes that are gone through before any is read again, where it is more."""
+    bandwidth = bandwidth_for(limits, at_once or read_bytes) if limits else None
     rate = limits.flop_s if limits else None
     return Roofline(
         read_bytes=read_bytes,

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from suite.metrics.catalog import SPECS
-from suite.metrics.kinds import FEWEST_TAIL_GAPS, OF_KINDS, belongs, tail_s
+from suite.metrics.kinds import BY_TIME, FEWEST_TAIL_GAPS, OF_KINDS, belongs, tail_s
 from suite.records import Direction, Launch, Measurement, SampleStatus, Scenario, SpeedSample, VariantResult, Witness
 from suite.stats.intervals import interval_of, paired_mean
 from suite.stats.robust import group_by, harmonic_mean, mean, median
@@ -244,13 +244,17 @@ def _pairs(metric: str, usable: Sequence[SpeedSample]) -> list[tuple[float, int]
     """Values with the launch that each is of."""
     if metric not in TAILS:
         return [(value, sample.launch) for sample in usable if (value := PER_SAMPLE[metric](sample)) is not None]
-    launches = {sample.launch: [s for s in usable if s.launch == sample.launch] for sample in usable}
-    return [(value, launch) for launch, own in launches.items() if (value := tail_s(metric, own)) is not None]
+    launches: dict[int, list[float]] = {}
+    for sample in usable:
+        launches.setdefault(sample.launch, []).extend(spread_chunks(sample.itl_s))
+    return [(value, launch) for launch, gaps in launches.items() if (value := tail_s(metric, gaps)) is not None]
 
 
 def _too_few(metric: str) -> str:
     if metric in TAILS:
         return f"no launch has the {FEWEST_TAIL_GAPS[metric]} gaps that it takes"
+    if metric in BY_TIME:
+        return "everything sent again takes hardly longer than a step of decoding, so that its time tells nothing"
     return "the samples hold too few tokens for it"
 
 

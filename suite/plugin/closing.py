@@ -59,9 +59,9 @@ def close_run(question: Question, session: MatrixSession | None, *, lost: int, i
     run = _complete(question, _put_together(question, ledger))
     if not (run.trials or run.speed_samples or ledger.artifacts.keys() - ledger.failures.keys()):
         return _tell_nothing(question, run)
+    write_run(run, question.directory, specs=SPECS)
     report = build_report(run)
     write_text(question.directory / layout.REPORT_FILE, markdown.render(report))
-    write_run(run, question.directory, specs=SPECS)
     unlinked = _link_latest(question)
     traced = tuple(ledger.traced.values())
     refused, said = accept_baselines(run, question, traced) if question.settings.update else (False, ())

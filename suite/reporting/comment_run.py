@@ -76,7 +76,12 @@ def comment_on_run(run: Run) -> Iterator[str]:
 def _without_samples(run: Run) -> Run:
     """The run without what numbers are computed from: nothing is computed from a stranger's, they are shown as they are."""
     variants = tuple(
-        replace(result, measurements=tuple(replace(m, samples=(), launches=()) for m in result.measurements))
+        replace(
+            result,
+            measurements=tuple(replace(m, samples=(), launches=()) for m in result.measurements),
+            launches=(),
+            suspects={},
+        )
         for result in run.variants
     )
     kept = {name: value for name, value in run.settings.items() if name in _RULES}

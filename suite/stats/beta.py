@@ -42,6 +42,8 @@ def beta_quantile(a: float, b: float, probability: float) -> float:
         raise ValueError(f"a probability lies between 0 and 1: {probability}")
     if probability in (0, 1):
         return float(probability)
+    if probability > 0.5:
+        return 1 - beta_quantile(b, a, 1 - probability)  # near 1 a small rest would be lost
     log_beta = math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
 
     def density(x: float) -> float:

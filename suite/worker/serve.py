@@ -194,9 +194,13 @@ class Server:
         return None if isinstance(model, Remote) else memory.held_bytes()
 
     def _held_beside_cache(self) -> int | None:
-        """Anonymous memory without the KV cache, as far as the backend tells its size: that one may grow."""
-        held, cache = self._held(), self._loaded.kv_cache_bytes()
-        return None if held is None else held - (cache[0] if cache else 0)
+        """Memory of this process, and what an accelerator holds for it, without the KV cache as far as the backend tells its
+        size: that one may grow. None where the model lies on an accelerator whose memory cannot be read.
+        """
+        held, cache, device = self._held(), self._loaded.kv_cache_bytes(), memory.device_bytes()
+        if held is None or (device is None and self._loaded.device_bytes() is not None):
+            return None
+        return held + (device or 0) - (cache[0] if cache else 0)
 
     def _unload(self) -> Unloaded:
         if self._model is not None:

@@ -16,7 +16,22 @@ from suite.store.runs import decode_run, encode_run
 
 SILENT = {"padding", "gpu-support", "throttling"}
 """Rules that have nothing to look at on a virtual machine of two cores at batch one."""
-STRANGE = ("", "x", "nan", "inf", "-1", "0", "9" * 400, "1 of", "=", "a=b", "\x1b[31m", "0 of 0")
+STRANGE = (
+    "",
+    "x",
+    "nan",
+    "inf",
+    "-1",
+    "0",
+    "9" * 400,
+    "1 of",
+    "=",
+    "a=b",
+    "\x1b[31m",
+    "0 of 0",
+    "a=" + "9" * 5000,
+    "9" * 5000 + " of 1",
+)
 
 
 def test_a_healthy_run_has_no_finding() -> None:
@@ -64,6 +79,7 @@ def test_an_older_file_without_what_workers_saw_is_looked_at() -> None:
 @pytest.mark.parametrize("story", sample_stories.STORIES)
 def test_no_story_is_too_sparse(story: str) -> None:
     items = examine(sample_stories.STORIES[story]())
+    assert not failed(sample_stories.STORIES[story]())
     assert {item.rule for item in items} == {rule.id for rule in RULES}
 
 
@@ -82,6 +98,7 @@ def test_no_story_is_too_sparse(story: str) -> None:
     ids=["no variants", "no machine", "no samples", "no scenarios", "no launches", "cached answers"],
 )
 def test_what_is_absent_is_no_finding(sparse: Run) -> None:
+    assert not failed(sparse)
     found = {item.rule for item in examine(sparse) if item.status is Health.FINDING}
     assert found <= {"slower"}  # the sampled INT8 is
 
@@ -90,7 +107,7 @@ def test_what_is_absent_is_no_finding(sparse: Run) -> None:
 @pytest.mark.parametrize("variant", ["fp16", "q8_0"])
 def test_no_fact_is_too_strange(variant: str, value: str) -> None:
     for name in sample_health.facts(variant):
-        assert examine(sample_health.with_told(variant, {name: value}))
+        assert not failed(sample_health.with_told(variant, {name: value}))
 
 
 @pytest.mark.parametrize("value", STRANGE)
@@ -98,6 +115,21 @@ def test_no_machine_is_too_strange(value: str) -> None:
     healthy = sample_health.run()
     for name in healthy.environment.identity:
         strange = replace(healthy.environment, identity={**healthy.environment.identity, name: value})
-        assert examine(replace(healthy, environment=strange))
+        assert not failed(replace(healthy, environment=strange))
     for name in ("thread variables", "cpu_quota", "memory_bytes", "device_processes"):
-        assert examine(replace(healthy, environment=sample_health.environment(**{name: value})))
+        assert not failed(replace(healthy, environment=sample_health.environment(**{name: value})))
+
+
+def failed(run: Run) -> list[str]:
+    """Rules that could not look at a run."""
+    return [item.rule for item in examine(run) if "the rule failed" in item.evidence]
+
+
+def test_a_rule_that_fails_costs_nobody_the_run() -> None:
+    """What numbers are computed from is checked when a run is read, not when one is put together."""
+    broken = replace(sample_health.run(), environment=replace(sample_health.environment(), identity=None))  # type: ignore[arg-type]
+    assert failed(broken)
+    assert {item.status for item in examine(broken) if item.rule in failed(broken)} <= {
+        Health.NOT_APPLICABLE,
+        Health.PASS,
+    }

@@ -41,6 +41,17 @@ def test_little_memory_left_on_a_device() -> None:
     assert ask("memory", run, "q8_0").status is Health.FINDING
 
 
+@pytest.mark.parametrize("device", ["2x Sample GPU", "1x Sample GPU + 1x Other GPU"])
+def test_of_several_devices_the_fullest_is_not_known(device: str) -> None:
+    run = health.with_launches(
+        "fp16", peak_device_bytes=40 * 2**30, facts={**health.OF_TRANSFORMERS, "device": "cuda:0"}
+    )
+    identity = {**run.environment.identity, "device": device, "device memory": "160 GiB"}
+    item = ask("memory", replace(run, environment=replace(run.environment, identity=identity)), "fp16")
+    assert item.status is Health.NOT_APPLICABLE
+    assert "of all devices together" in item.evidence
+
+
 def test_all_variants_together_fill_the_memory() -> None:
     run = on(health.environment(memory_available_bytes=500e6))
     check_found("memory-together", run, None, "3 workers took 495 MB at most, 99 %")

@@ -50,6 +50,49 @@ def test_a_prompt_that_a_cache_answered() -> None:
     check_found("prefix-cache", run, "q8_0", "6 of 8 prompts were not evaluated whole (the first: 1 of 128 tokens)")
 
 
+def test_a_server_that_tells_nothing_of_its_cache_is_not_passed() -> None:
+    run = health.with_launches("q8_0", seen={"evaluated tokens": "assumed"})
+    item = ask("prefix-cache", run, "q8_0")
+    assert item.status is Health.NOT_APPLICABLE
+    assert "does not tell how many prompt tokens it evaluated" in item.evidence
+
+
+def test_evaluating_more_than_was_asked_is_no_cache() -> None:
+    """All but 32 tokens were kept on purpose, and 48 were evaluated: rejected, but for the contrary."""
+    run = health.with_samples(
+        "q8_0", prompt_tokens=8136, kept_tokens=8104, evaluated_tokens=48, status=SampleStatus.REJECTED
+    )
+    assert ask("prefix-cache", run, "q8_0").status is Health.PASS
+    again = health.with_samples(
+        "q8_0", prompt_tokens=8136, kept_tokens=8104, evaluated_tokens=3, status=SampleStatus.REJECTED
+    )
+    check_found("prefix-cache", again, "q8_0", "6 of 8 prompts were not evaluated whole (the first: 3 of 32 tokens)")
+
+
+def test_scenarios_that_a_variant_was_not_asked_are_not_counted() -> None:
+    run = health.with_samples("q8_0", status=SampleStatus.UNSUITED, prompt_tokens=9999, evaluated_tokens=0)
+    assert "the tokens of 2 prompts" in ask("prefix-cache", run, "q8_0").evidence
+
+
+@pytest.mark.parametrize("changes", [{"kept_tokens": 96}, {"batch": 4}])
+def test_a_prompt_that_is_not_whole_says_nothing_of_the_cost_of_one(changes: dict[str, int]) -> None:
+    run = health.with_samples("q8_0", **changes)
+    assert ask("kv-cache", run, "q8_0").status is Health.NOT_APPLICABLE
+    assert ask("first-request", run, "q8_0").status is Health.NOT_APPLICABLE
+
+
+def test_a_step_of_a_server_that_sends_chunks_is_a_share_of_a_chunk() -> None:
+    gap = health.PROMPT / 990.0  # a server without a KV cache, four tokens a chunk
+    run = health.with_samples("q8_0", itl_s=(0.0, 0.0, 0.0, 4 * gap) * 4)
+    trials = tuple(uncached(trial) if trial.variant == "q8_0" else trial for trial in run.trials)
+    check_found("kv-cache", replace(run, trials=trials), "q8_0", "100 % of a whole prompt")
+
+
+def test_sequences_together_each_need_a_context_of_their_own() -> None:
+    run = health.with_samples("q8_0", prompt_tokens=8 * 256, batch=8)
+    assert "the longest prompt with its answer took 272 tokens" in ask("context", run, "q8_0").evidence
+
+
 def test_answers_taken_from_an_earlier_run_say_nothing_of_a_cache() -> None:
     stale = tuple(
         replace(t, cached_from="earlier", generation=replace(t.generation, evaluated_tokens=1, token_times_s=()))
@@ -90,7 +133,7 @@ def test_slower_by_less_than_the_launches_differ_is_no_finding() -> None:
 def test_four_bits_slower_than_eight() -> None:
     slow = health.with_samples("q4_k_m", itl_s=(0.007,) * 15)
     check_found("four-bit", slow, "q4_k_m", "the speed of q8_0; it holds 6.2 bits a weight")
-    assert ask("four-bit", slow, "q4_k_m").remedy.startswith("take q8_0 here")
+    assert ask("four-bit", slow, "q4_k_m").remedy.startswith("take q8_0 where its memory fits")
     assert ask("four-bit", slow, "q8_0").evidence == "not a 4-bit variant"
 
 

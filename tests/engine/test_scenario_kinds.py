@@ -77,6 +77,15 @@ def test_what_was_to_be_kept_and_was_evaluated_again_is_no_sample_of_the_depth()
     }
 
 
+def test_a_request_that_failed_once_costs_a_slice_and_not_the_variant() -> None:
+    taken = take(PLAIN, fault="raise", fault_at=3)
+    assert taken.failures == {}
+    assert [s.status for s in taken.samples].count(SampleStatus.REJECTED) == 1
+    assert {s.reason for s in taken.samples if s.status is SampleStatus.REJECTED} != {None}
+    assert len(taken.samples) == 2  # no retries here
+    assert len(taken.launches) == 1
+
+
 def test_variants_are_interleaved_at_depth_as_everywhere() -> None:
     variants = tuple(make_variant(name, **EXACT) for name in "ab")
     assert "".join(s.variant for s in take(DEEP, variants=variants).samples) == "abba"

@@ -66,6 +66,23 @@ def test_bytes_a_second_over_the_bandwidth_and_operations_over_the_rate() -> Non
     assert all(0 < m.value < 1 for m in found.values() if m.value is not None)
 
 
+def test_sequences_together_read_the_weights_once_and_what_is_kept_is_not_evaluated() -> None:
+    together = timed(prompt_tokens=8 * 64, evaluated_tokens=8 * 64, batch=8)
+    deep = timed(prompt_tokens=8136, evaluated_tokens=32, kept_tokens=8104)
+    for taken, work in (
+        (together, Work(prompt_tokens=64, new_tokens=17, batch=8)),
+        (deep, Work(prompt_tokens=8136, new_tokens=17, kept_tokens=8104)),
+    ):
+        found = shares([taken], [loaded()])
+        rate = taken.batch / 0.006
+        assert found["mbu", "short"].value == pytest.approx(decode_bytes(DEMAND, work) * rate / 50e9)
+        flop = prefill_flop(DEMAND, work)
+        assert flop is not None
+        assert found["mfu", "short"].value == pytest.approx(flop / 0.2 / 300e9)
+    alone = decode_bytes(DEMAND, Work(prompt_tokens=64, new_tokens=17))
+    assert decode_bytes(DEMAND, Work(prompt_tokens=64, new_tokens=17, batch=8)) < alone / 4
+
+
 def test_each_launch_is_held_against_its_own_readings() -> None:
     slow = dataclasses.replace(GIVEN, streams=(Streamed(size_bytes=140_000_000, read_bytes_s=40e9),))
     found = shares([timed(), timed(0.0075, launch=1)], [loaded(), loaded(1, slow)])["mbu", "short"]

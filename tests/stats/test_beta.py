@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import special
 
@@ -21,6 +21,7 @@ def test_the_incomplete_beta_function_is_that_of_scipy(a: float, b: float, x: fl
 
 
 @given(st.integers(1, 2000), st.integers(1, 2000), st.floats(1e-9, 1 - 1e-9))
+@example(1, 5, 0.9999999989999999)
 def test_its_inverse_is_that_of_scipy(a: int, b: int, probability: float) -> None:
     found = beta_quantile(a, b, probability)
     assert found == pytest.approx(float(special.betaincinv(a, b, probability)), rel=1e-9)

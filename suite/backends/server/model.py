@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from suite.backends.base import Arrived, Message, Prefilled, check_room
+from suite.backends.base import ASSUMED, EVALUATED, Arrived, Message, Prefilled, check_room
 from suite.backends.server.counting import Ended, merge, time_tokens
 from suite.backends.server.dialects import GREEDY, Dialect
 from suite.backends.server.faults import ServerFault, quote
@@ -60,6 +60,7 @@ class ServedModel:
         self.logprobs: list[float] = []
         self._last: tuple[tuple[int, ...], str] = ((), "")
         self._seen: list[dict[str, float]] = []
+        self.seen: dict[str, str] = {}
         self._overhead_s = overhead_s()
         self._metrics_before = self.read_metrics()
 
@@ -206,6 +207,7 @@ class ServedModel:
         elif logged is not None:
             found = logged.evaluated(new_tokens, ended=received.finish == "stop")
         else:
+            self.seen[EVALUATED] = ASSUMED
             return expected
         # A throwaway prompt has the same BOS token, and nothing else in common with any other.
         keeps_bos = self._parts.forgets == "flush" and self._parts.dialect.adds_bos and self._tokenizer.bos is not None

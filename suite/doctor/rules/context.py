@@ -44,7 +44,7 @@ def _needed(run: Run, variant: str) -> int:
     """Tokens of the longest prompt with its answer: of the cases, and of the timed samples, whatever their scenario."""
     answers = (t.generation for t in run.trials if t.variant == variant and t.generation is not None)
     longest = max((said.prompt_tokens + len(said.token_ids) for said in answers), default=0)
-    timed = (s.prompt_tokens + s.new_tokens for s in run.speed_samples if s.variant == variant)
+    timed = (s.prompt_tokens // s.batch + s.new_tokens for s in run.speed_samples if s.variant == variant)
     return max(longest, max(timed, default=0))
 
 

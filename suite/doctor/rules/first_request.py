@@ -15,8 +15,9 @@ NOTABLE_S = 0.25
 def check_first(run: Run, result: VariantResult) -> Said:
     """TTFT of the very first request against the same scenario warm: median over launches, and over clean samples."""
     scenario = first_scenario(run)
-    warm = middle([sample.ttft_s for sample in samples_of(run, result) if sample.scenario == scenario])
-    lengths = {s.prompt_tokens for s in samples_of(run, result) if s.scenario == scenario}
+    whole = [s for s in samples_of(run, result) if s.scenario == scenario and not s.kept_tokens and s.batch == 1]
+    warm = middle([sample.ttft_s for sample in whole])
+    lengths = {sample.prompt_tokens for sample in whole}
     cold = middle([x.cold_ttft_s for x in result.launches if x.cold_ttft_s and x.cold_prompt_tokens in lengths])
     if not warm or not cold:
         return cannot_be("the run holds no cold and warm request of the same length")

@@ -23,7 +23,8 @@ def check_order(run: Run, result: VariantResult) -> Said:
         return cannot_be("no 8-bit variant of the same backend was timed beside it in two launches or more")
     slower = [(r, ratio) for r, ratio in compared if ratio.is_below_one]
     if slower:
-        return found(_tell(slower, result), f"take {slower[0][0].variant.name} here: it is faster, and loses less")
+        fastest = min(slower, key=lambda pair: pair[1].value)[0].variant.name
+        return found(_tell(slower, result), f"take {fastest} where its memory fits: it is faster here")
     return passed(_tell(compared, result))
 
 

@@ -8,6 +8,7 @@ from statistics import fmean, median
 from suite.doctor.phrases import duration, percent
 from suite.doctor.reading import middle, samples_of, trials_of
 from suite.doctor.rule import Rule, Said, cannot_be, found, passed
+from suite.metrics.speed import spread_chunks
 from suite.records import Run, SpeedSample, Trial, VariantResult
 
 LONG_PROMPT = 64
@@ -56,13 +57,20 @@ def _describe(growth: float | None) -> str:
 
 
 def _step_share(samples: list[SpeedSample]) -> tuple[float, float, float] | None:
-    """Median gap over median prefill time, and both in seconds, of the scenario that decodes most after a long prompt."""
-    usable = [s for s in samples if s.prompt_tokens >= LONG_PROMPT and s.itl_s and s.prefill_s > 0]
+    """Median gap over median prefill time, and both in seconds, of the scenario that decodes most after a long prompt.
+
+    A prompt of which a part is kept, or that is one of a batch, is no whole prompt.
+    """
+    usable = [
+        s
+        for s in samples
+        if s.prompt_tokens >= LONG_PROMPT and s.itl_s and s.prefill_s > 0 and not s.kept_tokens and s.batch == 1
+    ]
     if not usable:
         return None
     most = max((len(sample.itl_s), sample.prompt_tokens) for sample in usable)
     chosen = [sample for sample in usable if (len(sample.itl_s), sample.prompt_tokens) == most]
-    gap, prefill = median(g for s in chosen for g in s.itl_s), median(s.prefill_s for s in chosen)
+    gap, prefill = median(g for s in chosen for g in spread_chunks(s.itl_s)), median(s.prefill_s for s in chosen)
     return gap / prefill, gap, prefill
 
 

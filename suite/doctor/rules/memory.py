@@ -17,6 +17,8 @@ def check_headroom(run: Run, result: VariantResult) -> Said:
     """Peak of weights, KV cache and work space, against the memory of the device, or of the machine or its limit."""
     device = _peak(result, "peak_device_bytes")
     if device and is_on_gpu(result):
+        if _has_several(run):
+            return cannot_be("its peak is known of all devices together, and the fullest of them decides")
         return _judge(result, device, _device_bytes(run), "the device")
     limits = {
         name: value
@@ -50,8 +52,14 @@ def _peak(result: VariantResult, field: str) -> int | None:
     return max((value for launch in result.launches if (value := getattr(launch, field)) is not None), default=None)
 
 
+def _has_several(run: Run) -> bool:
+    """Whether the machine's devices are more than the ``1x NAME`` of one."""
+    name = run.environment.identity.get("device", "")
+    return " + " in name or (re.match(r"\d+x ", name) is not None and not name.startswith("1x "))
+
+
 def _device_bytes(run: Run) -> float | None:
-    told = re.match(r"(\d+) GiB", run.environment.identity.get("device memory", ""))
+    told = re.match(r"(\d{1,9}) GiB", run.environment.identity.get("device memory", ""))
     return float(told[1]) * 2**30 if told else None
 
 

@@ -28,7 +28,7 @@ def check_offload(run: Run, result: VariantResult) -> Said:
 
 
 def _by_layers(asked: int, layers: str) -> Said:
-    told = re.match(r"(\d+) of (\d+)", layers)
+    told = re.match(r"(\d{1,9}) of (\d{1,9})\b", layers)
     if not told:
         return cannot_be("the backend does not tell how many layers it placed")
     placed, there = int(told[1]), int(told[2])

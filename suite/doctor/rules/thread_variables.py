@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from statistics import median
 
 from suite.doctor.reading import physical_cores, samples_of, threads_of
@@ -43,7 +44,7 @@ def _counts(
 ) -> list[tuple[str, str]]:
     fights = []
     for name, value in variables.items():
-        count = int(value) if value.isdecimal() else None
+        count = int(value) if re.fullmatch(r"[0-9]{1,6}", value) else None
         if count is None or not name.endswith(("_NUM_THREADS", "_THREAD_LIMIT")):
             continue
         if cores is not None and count > cores and name.endswith("_NUM_THREADS"):
