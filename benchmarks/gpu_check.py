@@ -2,13 +2,13 @@
 
     .venv/bin/python benchmarks/gpu_check.py --out benchmarks/results/gpu-check
 
-Transformers with SDPA, and with flash attention where that is installed; INT8; and llama.cpp with all layers on the GPU where its
-build can do that. Speed only, two launches: within 10 minutes on any card of the last years, most of which is loading. Then, of the
-stored run: the device is synchronized before a time is read, memory is what NVML says and no less than the weights, no
+Transformers with SDPA, and with flash attention where that is installed; INT8; and llama.cpp with all layers on the GPU
+where its build can do that. Speed only, two launches: within 10 minutes on any card of the last years, most of which is loading.
+Then, of the stored run: the device is synchronized before a time is read, memory is what NVML says and no less than the weights, no
 share of a roofline is above 1, what was asked for is in force, and what the doctor finds is told.
 
-Exit status: 0 all checks held, 1 some did not, 3 nothing could be measured. ``--device cpu`` tries the script where there is no GPU; the
-checks of a GPU are then left out, and said to be.
+Exit status: 0 all checks held, 1 some did not, 3 nothing could be measured. ``--device cpu`` tries the script where there is no
+GPU; the checks of a GPU are then left out, and said to be.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def is_in_memory(result: VariantResult, device: str) -> Iterator[Check]:
 
 
 def shares(result: VariantResult, device: str) -> Iterator[Check]:
-    """Nothing is faster than its roofline; on a CPU, products of whole numbers may beat the float32 rate that they are held to."""
+    """Nothing is faster than its roofline. On a CPU, products of whole numbers may beat the float32 rate that they are held to."""
     for metric in ("mbu", "mfu"):
         values = [m for m in result.measurements if m.metric == metric and m.value is not None]
         if not values:

@@ -235,7 +235,8 @@ class Seeing(Protocol):
     """What a `LoadedModel` may be able to do besides: tell what shows only when it has worked."""
 
     seen: Mapping[str, str]
-    """In no key, and no suspect. ``evaluated tokens``: ``assumed`` where a server did not tell how many it evaluated. ``inference mode``: ``yes`` where the last logits were made under it, else ``no``."""
+    """In no key, and no suspect. ``evaluated tokens``: ``assumed`` where a server did not tell how many it evaluated.
+    ``inference mode``: ``yes`` where the last logits were made under it, else ``no``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

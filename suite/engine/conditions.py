@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 CPUFREQ = Path("/sys/devices/system/cpu/cpu0/cpufreq")
 GROUPS = Path("/sys/fs/cgroup")
@@ -72,3 +73,20 @@ def _read_number(file: Path) -> float | None:
         return float(int(file.read_text()))
     except (OSError, ValueError):
         return None
+
+
+def count_processes(nvml: Any, devices: Sequence[Any]) -> dict[str, float]:
+    """``device_processes``: how many compute on NVIDIA `devices` now. Raises what NVML raises."""
+    return {
+        "device_processes": float(sum(len(nvml.nvmlDeviceGetComputeRunningProcesses(device)) for device in devices))
+    }
+
+
+def read_power(nvml: Any, devices: Sequence[Any]) -> dict[str, float]:
+    """Watts that NVIDIA `devices` may draw together, and are made for; NVML tells milliwatts. Raises what NVML raises."""
+    return {
+        "device_power_limit_w": sum(nvml.nvmlDeviceGetPowerManagementLimit(device) / 1000 for device in devices),
+        "device_power_default_w": sum(
+            nvml.nvmlDeviceGetPowerManagementDefaultLimit(device) / 1000 for device in devices
+        ),
+    }

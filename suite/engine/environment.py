@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import psutil
 
-from suite.engine.conditions import read_governor, read_grants, read_thread_variables
+from suite.engine.conditions import count_processes, read_governor, read_grants, read_power, read_thread_variables
 from suite.records import Environment
 
 T = TypeVar("T")
@@ -55,7 +55,9 @@ def capture_environment(*, cpuinfo: Path = Path("/proc/cpuinfo")) -> Environment
         suspects["driver"] = devices["driver"]
     if governor := read_governor():
         suspects["governor"] = governor
-    readings = {**_read_state(), **read_grants(), **_read_device_state(), "thread variables": read_thread_variables()}
+    readings = {**_read_state(), **read_grants(), "thread variables": read_thread_variables()}
+    for question in (count_processes, read_power):
+        readings.update(_ask_nvml(question) or {})
     return Environment(machine=_slug(identity), identity=identity, suspects=suspects, readings=readings)
 
 
@@ -95,22 +97,6 @@ def _read_devices() -> dict[str, str]:
             "name": " + ".join(f"{names.count(name)}x {name}" for name in dict.fromkeys(names)),
             "memory": f"{round(memory / 2**30)} GiB",
             "driver": str(nvml.nvmlSystemGetDriverVersion()),
-        }
-
-    return _ask_nvml(describe) or {}
-
-
-def _read_device_state() -> dict[str, float]:
-    """What may be drawn, and who is there, of NVIDIA devices together: watts, and processes that are not ours yet."""
-
-    def describe(nvml: Any, handles: list[Any]) -> dict[str, float]:
-        processes = sum(len(nvml.nvmlDeviceGetComputeRunningProcesses(handle)) for handle in handles)
-        limits = [nvml.nvmlDeviceGetPowerManagementLimit(handle) / 1e3 for handle in handles]
-        defaults = [nvml.nvmlDeviceGetPowerManagementDefaultLimit(handle) / 1e3 for handle in handles]
-        return {
-            "device_processes": float(processes),
-            "device_power_limit_w": sum(limits),
-            "device_power_default_w": sum(defaults),
         }
 
     return _ask_nvml(describe) or {}

@@ -121,8 +121,8 @@ class LiveVariant:
         return answer.held_bytes
 
     def kv_cache_bytes(self, tokens: int) -> int | None:
-        """The computed size of a KV cache for `tokens` tokens, of the types that the options or the weights' type give; None for
-        a type whose size is not known.
+        """The computed size of a KV cache for `tokens` tokens, of the types that the options or the weights' type give; None
+        for a type whose size is not known.
         """
         try:
             return self.prepared.kv_cache_bytes(tokens, *kv_types(self.variant.options, self.loaded.facts))

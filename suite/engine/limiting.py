@@ -42,7 +42,7 @@ class LimitProbe:
         self._reasons: dict[str, str] = {}
 
     def read(self, live: LiveVariant, scenario: Scenario, turn: int) -> None:
-        """One reading for this variant, of the size that it reads per step of decoding in this scenario; once a round for each size."""
+        """One reading for this variant, of the size that a step of decoding reads in this scenario; once a round for each size."""
         demand = live.demand()
         if demand is None or live.loaded.simulated or live.variant.name in self._reasons:
             return

@@ -289,8 +289,8 @@ class SpeedPass:
             self._in_vain += 1
 
     def _take(self, live: LiveVariant, scenario: Scenario, place: Place) -> SpeedSample:
-        """One slice, judged. A request that failed in a worker that lives on, as one to a server may, is a sample without times;
-        the variant fails when that goes on.
+        """One slice, judged. A request that failed in a worker that lives on, as one to a server may, is a sample without
+        times; the variant fails when that goes on.
         """
         name = live.variant.name
         try:

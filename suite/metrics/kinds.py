@@ -68,8 +68,8 @@ def reevaluated_tokens(sample: SpeedSample) -> float | None:
 def reevaluated_share(sample: SpeedSample) -> float | None:
     """The share of what was kept that the time of the last turn says was evaluated again, whatever the backend counts.
 
-    0 when the turn cost what its new tokens cost at the rate of the whole, 1 when it cost as much as everything sent again. What
-    a pass costs however short it is (on a GPU more than the tokens of a small model) is left out of both: a step of decoding
+    0 when the turn cost what its new tokens cost at the rate of the whole, 1 when it cost as much as everything sent again.
+    What a pass costs however short it is (on a GPU more than the tokens of a small model) is left out of both: a step of decoding
     is such a pass. None where everything sent again does not clearly cost more than a step: then nothing can be told.
     """
     if not sample.turns or not sample.itl_s:

@@ -44,7 +44,7 @@ class Timed:
 
 
 def timed_scenarios(samples: Iterable[SpeedSample]) -> tuple[Timed, ...]:
-    """The scenarios of which there are samples, in order of first appearance; a rejected one tells only where there is no other."""
+    """The scenarios of which there are samples, by first appearance; a rejected one tells only where there is no other."""
     found: dict[str, Timed] = {}
     for sample in sorted(samples, key=lambda sample: sample.status is SampleStatus.REJECTED):
         if sample.new_tokens > 0:

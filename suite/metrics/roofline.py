@@ -127,7 +127,7 @@ class Roofline:
 
 
 def roofline(read_bytes: float, flop: float | None, limits: Limits | None, *, at_once: float | None = None) -> Roofline:
-    """That much work on that device. `at_once` are the bytes that are gone through before any is read again, where it is more."""
+    """That much work on that device. `at_once`: bytes that are gone through before any is read again, where it is more."""
     bandwidth = bandwidth_for(limits, at_once or read_bytes) if limits else None
     rate = limits.flop_s if limits else None
     return Roofline(

@@ -65,14 +65,14 @@ def _held_down_ns() -> int | None:
         return None
     try:
         devices = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
-        return max((_violation_ns(pynvml, device) for device in devices), default=None)
+        return max((violation_ns(pynvml, device) for device in devices), default=None)
     except pynvml.NVMLError:
         return None
     finally:
         pynvml.nvmlShutdown()
 
 
-def _violation_ns(nvml: Any, device: Any) -> int:
+def violation_ns(nvml: Any, device: Any) -> int:
     """``violationTime`` is in nanoseconds (NVML API, ``nvmlViolationTime_t``)."""
     return sum(
         int(nvml.nvmlDeviceGetViolationStatus(device, getattr(nvml, policy)).violationTime) for policy in POLICIES

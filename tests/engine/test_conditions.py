@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from suite.engine.conditions import read_governor, read_grants, read_thread_variables
+from suite.engine.conditions import count_processes, read_governor, read_grants, read_power, read_thread_variables
 
 
 def test_the_governor_with_its_driver(tmp_path: Path) -> None:
@@ -46,3 +46,21 @@ def test_what_is_not_limited_or_not_told_is_left_out(tmp_path: Path) -> None:
     assert read_grants(tmp_path / "cgroup", tmp_path / "nowhere") == {}
     own.write_text("12:cpu:/old\n")
     assert read_grants(tmp_path / "cgroup", own) == {}
+
+
+class OneDevice:
+    """What of NVML is asked, of one device at 300 of its 700 W, on which two processes compute."""
+
+    def nvmlDeviceGetComputeRunningProcesses(self, _device: object) -> list[str]:  # noqa: N802 - NVML's name
+        return ["one", "another"]
+
+    def nvmlDeviceGetPowerManagementLimit(self, _device: object) -> int:  # noqa: N802
+        return 300_000
+
+    def nvmlDeviceGetPowerManagementDefaultLimit(self, _device: object) -> int:  # noqa: N802
+        return 700_000
+
+
+def test_devices_are_told_together_in_watts() -> None:
+    assert count_processes(OneDevice(), ["a", "b"]) == {"device_processes": 4.0}
+    assert read_power(OneDevice(), ["a"]) == {"device_power_limit_w": 300.0, "device_power_default_w": 700.0}

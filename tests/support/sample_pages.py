@@ -121,18 +121,19 @@ def attacked_history() -> str:
     return render_history(build_trends(entries, Selection()), [ATTACK], scopes=True)
 
 
+def page_of_story(name: str) -> str:
+    """The page of one of the stories."""
+    return render_page(STORIES[name]())
+
+
 def page_of_everything() -> str:
     """The page of `everything`, with its history."""
     made = everything()
     return render_page(made, history_of(made))
 
 
-def _page_of(story: str) -> str:
-    return render_page(STORIES[story]())
-
-
 PAGES: Mapping[str, Callable[[], str]] = {
-    **{name: partial(_page_of, name) for name in STORIES},
+    **{name: partial(page_of_story, name) for name in STORIES},
     "everything": page_of_everything,
     "attacked": lambda: render_page(attacked()),
     "history": history,
