@@ -9,6 +9,7 @@ from suite.gate.accept import MIN_LAUNCHES
 from suite.gate.diffing_sides import ABOUT_ANSWERS, machine_flags
 from suite.gate.held import listed
 from suite.metrics.catalog import SPECS
+from suite.metrics.speed import TAILS
 from suite.records import (
     ALL,
     Aspect,
@@ -35,6 +36,8 @@ TOO_CLOSE = 0.5
 """A divergence from the reference that fell below this share, with the same weights."""
 TOO_RIGHT = 0.10
 """Credit that was gained with the same weights: tens of cases do not get right by themselves."""
+
+_UNSTEADY = frozenset({"load_s", "cold_ttft_s", *TAILS})
 
 LEAST_ASKED = 0.01
 """Gains of a smaller share (or of less than a point) need no explanation."""
@@ -149,8 +152,14 @@ def _most(entry: DiffEntry, rule: Rule) -> str | None:
 
 
 def _fast(figure: Figure) -> tuple[float, str] | None:
-    """Speed in tokens or time, by the ratio of the values; loads depend on what a cache holds."""
-    if figure.aspect is not Aspect.SPEED or figure.state == "otherwise" or figure.metric in ("load_s", "cold_ttft_s"):
+    """Speed in tokens or time, by the ratio of the values.
+
+    Not that of tails, which a few gaps decide, nor of loads, which depend on what a cache holds; a ratio of two times, such as
+    `turn_gain`, is no speed.
+    """
+    if figure.metric in _UNSTEADY or SPECS[figure.metric].unit not in ("tok/s", "s"):
+        return None
+    if figure.aspect is not Aspect.SPEED or figure.state == "otherwise":
         return None
     old, new = figure.old or 0.0, figure.new or 0.0
     if min(old, new) <= 0:

@@ -157,7 +157,10 @@ def checklist_markdown(run: Run, items: Sequence[Diagnosis], *, everything: bool
 
 
 def checklist_json(run: Run, items: Sequence[Diagnosis]) -> str:
-    """Every item, whatever its status: ``items[]`` with rule, title, variant (null: the run), status, evidence, remedy."""
+    """Every item, whatever its status: ``items[]`` with rule, title, variant (null: the run), status, evidence, remedy.
+
+    In ASCII, since it may go to a terminal: what a run says of itself is escaped.
+    """
     document = {
         "schema": SCHEMA_VERSION,
         "kind": "doctor",
@@ -165,4 +168,4 @@ def checklist_json(run: Run, items: Sequence[Diagnosis]) -> str:
         "model": run.model,
         "items": [asdict(i) for i in items],
     }
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(document, indent=2, ensure_ascii=True, allow_nan=False) + "\n"

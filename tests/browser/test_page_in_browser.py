@@ -114,7 +114,7 @@ def cells(tab: Tab, column: int) -> list[str]:
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize(
-    "page", ["everything", "attacked", "first", "killed", "limited", "history", "attacked-history"]
+    "page", ["everything", "scenarios", "attacked", "first", "killed", "limited", "history", "attacked-history"]
 )
 def test_axe_finds_no_violation(browser: Browser, pages: Pages, axe: str, page: str, dark: bool) -> None:
     for width in (NARROW, WIDE):

@@ -193,6 +193,35 @@ def test_an_improvement_that_is_too_good_names_its_rule() -> None:
     assert any("though nothing that is recorded changed" in one for one in told)
 
 
+def too_fast(key: str, was: float, now: float) -> list[str]:
+    """What is asked about its being faster when one speed is another one in each of five launches."""
+    sides = []
+    for value, provenance in ((was, samples.WAS), (now, samples.NOW)):
+        launches = [value * factor for factor in (0.99, 0.995, 1.0, 1.005, 1.01)]
+        usual = samples.times(provenance=provenance)
+        sides.append(replace(usual, metrics={**usual.metrics, key: samples.timed(key, launches)}))
+    diff = diff_snapshots(samples.state(sides[0]), samples.now(sides[1]))
+    assert figure(entry(diff, aspect="speed"), *key.split("/")).beyond_noise
+    return [sentence for sentence in asked(diff, "too good") if "times as fast" in sentence]
+
+
+@pytest.mark.parametrize(("key", "was", "now"), [
+    ("decode_tok_s/short", 100.0, 200.0), ("ttft_s/short", 0.3, 0.15), ("tpot_s/short", 0.02, 0.01),
+])  # fmt: skip
+def test_a_rate_or_a_time_that_is_too_good_is_asked_about(key: str, was: float, now: float) -> None:
+    assert "is 2 times as fast (more than 1.5 times" in too_fast(key, was, now)[0]
+
+
+@pytest.mark.parametrize("metric", ["itl_p95_s", "itl_p99_s"])
+def test_a_tail_that_a_few_gaps_decide_is_not_asked_about(metric: str) -> None:
+    assert too_fast(f"{metric}/short", 0.06, 0.03) == []
+
+
+@pytest.mark.parametrize(("metric", "was", "now"), [("turn_gain", 2.0, 4.0), ("late_slowdown", 2.0, 1.0)])
+def test_a_ratio_of_two_times_is_no_speed(metric: str, was: float, now: float) -> None:
+    assert too_fast(f"{metric}/short", was, now) == []
+
+
 def test_lost_cases_launches_and_first_baselines_are_asked_about() -> None:
     diff = samples.suspicious()
     assert "has lost 2 cases, of which 2 not answered right: code/07, code/19" in asked(diff, "cases gone")[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -11,7 +12,14 @@ from support import sample_health as health
 from suite.doctor import examine, findings
 from suite.records import Diagnosis, Health, Run
 from suite.reporting import markdown
-from suite.reporting.doctor import checklist_lines, checklist_markdown, doctor_lines, doctor_markdown, fold_items
+from suite.reporting.doctor import (
+    checklist_json,
+    checklist_lines,
+    checklist_markdown,
+    doctor_lines,
+    doctor_markdown,
+    fold_items,
+)
 from suite.reporting.model import build_report
 from suite.reporting.terminal import lines
 
@@ -92,3 +100,15 @@ def test_the_findings_of_an_ailing_run(width: int, check_golden: Callable[[str, 
 
 def test_the_findings_of_an_ailing_run_as_a_document(check_golden: Callable[[str, str], None]) -> None:
     check_golden("doctor-ailing.md", checklist_markdown(ailing(), examine(ailing()), everything=False))
+
+
+def test_json_of_a_strangers_run_repaints_no_terminal() -> None:
+    attack = "\x1b[31m\x9b31m\x7f\u202e\u2066"
+    run = replace(health.run(), model=attack)
+    items = [replace(item, evidence=f"{attack}{item.evidence}") for item in examine(run)]
+    text = checklist_json(run, items)
+    assert text.isascii()
+    assert text.replace("\n", "").isprintable()
+    document = json.loads(text)
+    assert document["model"] == attack
+    assert all(item["evidence"].startswith(attack) for item in document["items"])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from importlib import resources
 from pathlib import Path
 
 from support import sample_history, sample_stories
@@ -16,6 +18,7 @@ from support.sample_runs import (
     finding,
     generation,
     matrix,
+    measurement,
     measurements,
     result,
     run,
@@ -24,7 +27,8 @@ from support.sample_runs import (
 )
 from support.sample_stories import STORIES
 
-from suite.records import Comparison, Finding, HistoryEntry, Measurement, Run, SpeedSample, Verdict, Witness
+from suite.engine.completing import find_losses
+from suite.records import Comparison, Finding, HistoryEntry, Measurement, Run, Scenario, SpeedSample, Verdict, Witness
 from suite.reporting.history_series import Selection, build_trends
 from suite.reporting.page.history import render_history
 from suite.reporting.page.render import render_page
@@ -50,7 +54,7 @@ def everything() -> Run:
     reason = "its worker was killed by SIGKILL while it loaded (out of memory?)"
     results.append(failed("q2_k", Verdict.ERROR, reason, "loading\nKilled"))
     samples = tuple(sample for number, name in enumerate(VARIANTS) for sample in _samples(name, number))
-    return replace(
+    made = replace(
         base,
         matrix=matrix([*VARIANTS, "q2_k"]),
         variants=tuple(results),
@@ -62,6 +66,7 @@ def everything() -> Run:
         ),
         speed_samples=samples,
     )
+    return replace(made, losses=find_losses(made))
 
 
 def history_of(made: Run) -> tuple[HistoryEntry, ...]:
@@ -102,6 +107,45 @@ def attacked() -> Run:
     )
 
 
+def many_scenarios() -> Run:
+    """Every scenario of the example and two with long names, on six variants; q8_0 sent its tokens eight at a time."""
+    example = (resources.files("suite") / "examples" / "scenarios.toml").read_text(encoding="utf-8")
+    declared = {
+        **tomllib.loads(example)["scenarios"],
+        **{name: {"prompt_tokens": 9, "new_tokens": 9} for name in LONG_NAMES},
+    }
+    scenarios = tuple(Scenario(name=name, **asked) for name, asked in declared.items())
+    timed = [scenario.name for scenario in scenarios if not scenario.reloads]
+    results = [result(name, measurements=_in_each(name, timed)) for name in VARIANTS]
+    samples = [sample for number, name in enumerate(VARIANTS) for sample in _samples(name, number)]
+    chunked = tuple(replace(s, itl_s=_in_chunks(s.itl_s)) if s.variant == "q8_0" else s for s in samples)
+    return run(results, matrix=matrix(VARIANTS, scenarios=scenarios), speed_samples=chunked)
+
+
+LONG_NAMES = ("summary_of_a_meeting_in_korean", "summary_of_a_meeting_in_german")
+
+
+def _in_each(name: str, scenarios: Sequence[str]) -> tuple[Measurement, ...]:
+    """Its usual measurements, and its speeds in each scenario, a little slower each time; one of them times no decoding."""
+    usual = measurements(name)
+    speeds = {m.metric: m.value for m in usual if m.metric.endswith("_tok_s")}
+    return (
+        *(m for m in usual if m.metric not in speeds),
+        *(
+            measurement(metric, scenario, value and value / (1 + 0.05 * number))
+            for metric, value in speeds.items()
+            for number, scenario in enumerate(scenarios)
+            if (metric, scenario) != ("decode_tok_s", "prompt_8k")
+        ),
+    )
+
+
+def _in_chunks(gaps: Sequence[float], size: int = 8) -> tuple[float, ...]:
+    """The same time, but tokens come `size` at once."""
+    starts = range(0, len(gaps), size)
+    return tuple(gap for at in starts for gap in (sum(gaps[at : at + size]), *(0.0,) * (len(gaps[at : at + size]) - 1)))
+
+
 def history() -> str:
     """The page of a history: two machines, a shift, a line that cannot be read."""
     entries = [*sample_history.slower(), *sample_history.elsewhere()]
@@ -135,6 +179,7 @@ def page_of_everything() -> str:
 PAGES: Mapping[str, Callable[[], str]] = {
     **{name: partial(page_of_story, name) for name in STORIES},
     "everything": page_of_everything,
+    "scenarios": lambda: render_page(many_scenarios()),
     "attacked": lambda: render_page(attacked()),
     "history": history,
     "attacked-history": attacked_history,

@@ -1,7 +1,7 @@
 """The quality-speed plane: what each variant loses against what it gains, and which of them another one beats at both.
 
-Positions are those of the report. Nothing here is a verdict: dominance is read off the drawn positions, and it is said where
-the error bars do not tell two of them apart.
+Estimates, intervals and doubts are those of the advice, so that both give the same answer. Nothing here is a verdict: dominance
+is read off the drawn positions, and it is said where the error bars do not tell two of them apart.
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from suite.gate.advice.asked import Name
+from suite.gate.advice.estimates import Estimate, find_estimates
 from suite.records import ALL, Comparison, Run
 from suite.reporting.model import Report, Row
 from suite.stats.dominance import Point, dominates, find_standings, reading
 
 Quantity = Literal["score", "mean_kld"]
 _POINTS = 100
+_NAMES: Mapping[Quantity, Name] = {"score": "loss", "mean_kld": "kld"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +33,10 @@ class Spot:
     """Points of score, or nats."""
     loss_interval: tuple[float, float] | None
     memory_bytes: float | None
+    confidence: float = 0.95
+    """Of the interval of the speed-up: more where its launches were judged more than once."""
+    doubt: str = ""
+    """Why the speed-up is not to be trusted; nothing is told apart by it then."""
     before: tuple[float, float] | None = None
     """Speed-up and loss when the baselines were accepted, as far as both are known."""
     beaten_by: tuple[str, ...] = ()
@@ -40,16 +47,20 @@ class Spot:
 
 def find_spots(run: Run, report: Report, quantity: Quantity) -> tuple[Spot, ...]:
     """The variants of which both are known, in the order of the report; the reference at 1× and no loss if it was timed."""
-    losses = _losses(report, quantity)
-    found = [spot for row in report.rows if (spot := _spot(row, losses)) is not None]
+    known = find_estimates(run, report.scenario)
+    placed = (_spot(row, known[row.variant]["speedup"], known[row.variant][_NAMES[quantity]]) for row in report.rows)
+    found = [spot for spot in placed if spot is not None]
     answered = (finding for finding in run.findings if finding.comparison.unresolved is None)
     compared = {(f.variant, f.metric, f.scope): f.comparison for f in answered}
     reference = next((row.variant for row in report.rows if row.reference), None)
-    placed = [
-        spot if spot.reference else replace(spot, before=_before(spot, reference, quantity, report.scenario, compared))
-        for spot in found
-    ]
-    return mark_beaten(placed)
+    return mark_beaten(
+        [
+            spot
+            if spot.reference
+            else replace(spot, before=_before(spot, reference, quantity, report.scenario, compared))
+            for spot in found
+        ]
+    )
 
 
 def mark_beaten(spots: Sequence[Spot]) -> tuple[Spot, ...]:
@@ -74,50 +85,29 @@ def frontier_of(spots: Sequence[Spot]) -> tuple[Spot, ...]:
 def _point(spot: Spot) -> Point:
     """The reference is where it is by definition."""
     return (
-        reading(spot.speedup, spot.speedup_interval, more_is_better=True, exact=spot.reference),
+        reading(
+            spot.speedup,
+            None if spot.doubt else spot.speedup_interval,
+            more_is_better=True,
+            exact=spot.reference,
+        ),
         reading(spot.loss, spot.loss_interval, more_is_better=False, exact=spot.reference),
     )
 
 
-def _losses(report: Report, quantity: Quantity) -> Mapping[str, tuple[float, tuple[float, float] | None]]:
-    if quantity == "mean_kld":
-        known = {row.variant: row.kld for row in report.rows}
-        return {f.variant: (kld, f.interval) for f in report.fidelity if (kld := known.get(f.variant)) is not None}
-    return {
-        loss.variant: (
-            _POINTS * loss.value,
-            None if loss.interval is None else (_POINTS * loss.interval[0], _POINTS * loss.interval[1]),
-        )
-        for loss in report.losses
-        if loss.metric == "score" and loss.scope == ALL and loss.value is not None
-    }
-
-
-def _spot(row: Row, losses: Mapping[str, tuple[float, tuple[float, float] | None]]) -> Spot | None:
-    memory = row.peak_rss_bytes if row.peak_device_bytes is None else row.peak_device_bytes
-    if row.reference:
-        if row.decode_tok_s is None:
-            return None
-        return Spot(
-            variant=row.variant,
-            reference=True,
-            speedup=1.0,
-            speedup_interval=None,
-            loss=0.0,
-            loss_interval=None,
-            memory_bytes=memory,
-        )
-    if row.speedup is None or row.variant not in losses:
+def _spot(row: Row, speedup: Estimate, loss: Estimate) -> Spot | None:
+    if speedup.value is None or loss.value is None or (row.reference and row.decode_tok_s is None):
         return None
-    loss, interval = losses[row.variant]
     return Spot(
         variant=row.variant,
-        reference=False,
-        speedup=row.speedup.ratio,
-        speedup_interval=row.speedup.interval,
-        loss=loss,
-        loss_interval=interval,
-        memory_bytes=memory,
+        reference=row.reference,
+        speedup=speedup.value,
+        speedup_interval=None if speedup.exact else speedup.interval,
+        loss=loss.value,
+        loss_interval=None if loss.exact else loss.interval,
+        memory_bytes=row.peak_rss_bytes if row.peak_device_bytes is None else row.peak_device_bytes,
+        confidence=speedup.confidence,
+        doubt=speedup.doubt,
     )
 
 

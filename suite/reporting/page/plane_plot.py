@@ -21,6 +21,7 @@ _LARGEST, _SMALLEST = 13.0, 4.0
 """Radii in pixels; the area of a dot is its memory."""
 _TITLES = {"score": "Points of score lost", "mean_kld": "Divergence (KLD, nats a token)"}
 _ACCENT = SERIES[0][0]
+_USUAL = 0.95
 
 
 def draw_plane(spots: Sequence[Spot], quantity: Quantity, reference: str) -> Picture:
@@ -35,11 +36,32 @@ def draw_plane(spots: Sequence[Spot], quantity: Quantity, reference: str) -> Pic
 
 
 def describe(spots: Sequence[Spot]) -> str:
-    """The frontier and who is dominated by whom, in words."""
+    """The frontier, who is dominated by whom, and what the bars hold, in words."""
     parts = [f"Pareto frontier: {wording.listed([one_line(s.variant) for s in frontier_of(spots)], 12)}."]
     beaten = [_beaten(spot) for spot in spots if spot.beaten_by]
     parts.append(f"Dominated (hollow): {'; '.join(beaten)}." if beaten else "None is dominated by another one.")
+    parts.append(_levels(spots))
+    parts += [
+        f"The speed-up of {one_line(s.variant)} tells nothing apart: {one_line(s.doubt, 160)}."
+        for s in spots
+        if s.doubt
+    ]
     return " ".join(parts)
+
+
+def _levels(spots: Sequence[Spot]) -> str:
+    """What the bars hold: more where launches were judged again."""
+    wider: dict[float, list[str]] = {}
+    for spot in spots:
+        if spot.speedup_interval is not None and spot.confidence > _USUAL:
+            wider.setdefault(spot.confidence, []).append(one_line(spot.variant))
+    told = [f"{_level(level)} for the speed-up of {wording.listed(names)}" for level, names in sorted(wider.items())]
+    again = f"; {', '.join(told)}, whose launches were judged more than once" if told else ""
+    return f"Bars hold {_level(_USUAL)}{again}."
+
+
+def _level(confidence: float) -> str:
+    return f"{100 * confidence:.3g} %"
 
 
 def _beaten(spot: Spot) -> str:
@@ -64,7 +86,7 @@ def _sheet(spots: Sequence[Spot], quantity: Quantity) -> Sheet:
         (
             named(spot.variant),
             number(spot.speedup, f"{spot.speedup:.2f}×"),
-            Cell(text=bounds(spot.speedup_interval, lambda value: f"{value:.2f}")),
+            Cell(text=_speed_bounds(spot)),
             number(spot.loss, word(spot.loss)),
             Cell(text=bounds(spot.loss_interval, lambda value: word(value).split()[0])),
             number(spot.memory_bytes, wording.size(spot.memory_bytes)),
@@ -73,8 +95,15 @@ def _sheet(spots: Sequence[Spot], quantity: Quantity) -> Sheet:
         )
         for spot in spots
     )
-    others = ("speed-up", "95 %", "loss", "95 % of the loss", "peak memory", "at the baseline", "position")
+    others = ("speed-up", "interval", "loss", "95 % of the loss", "peak memory", "at the baseline", "position")
     return Sheet(caption=_TITLES[quantity], heads=heads("variant", *others, text=["position"]), rows=rows)
+
+
+def _speed_bounds(spot: Spot) -> str:
+    """``2.31 … 2.44 (97.5 %)``, or a dash."""
+    if spot.speedup_interval is None:
+        return wording.ABSENT
+    return f"{bounds(spot.speedup_interval, lambda value: f'{value:.2f}')} ({_level(spot.confidence)})"
 
 
 def _beaten_cell(spot: Spot) -> str:
