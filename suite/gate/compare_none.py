@@ -23,4 +23,12 @@ def compare_with_none(bare: Comparison, measurement: Measurement | None, failure
         drift=None if measurement.value else 0.0,
         interval=(min(launches), max(launches)) if measurement.value else None,
         n=len(launches),
+        contended=_contended(measurement),
     )
+
+
+def _contended(measurement: Measurement) -> str:
+    """Why a time says nothing; bytes and counts are what they are, whoever else was there."""
+    if measurement.metric != "reevaluated_share" or measurement.status != "contended":
+        return ""
+    return measurement.reason or "no clean sample"

@@ -28,6 +28,7 @@ from suite.records import (
 from suite.reporting.cached import tell_cached
 from suite.reporting.fidelity import Fidelity, measured_fidelity
 from suite.reporting.folding import Group, fold, is_gate, worst_first
+from suite.reporting.scenarios import TimedScenario, timed_scenarios
 from suite.reporting.unmeasured import unmeasured
 from suite.reporting.wording import counted, listed
 
@@ -144,6 +145,8 @@ class Report:
     """How far each variant is from the reference; empty when none was forced through its trace."""
     headline: str
     totals: Totals
+    scenarios: tuple[TimedScenario, ...] = ()
+    """Each scenario with each variant, where there is more to tell than `rows` do."""
 
     @property
     def compared(self) -> list[Finding]:
@@ -179,6 +182,7 @@ def build_report(run: Run) -> Report:
         fidelity=measured_fidelity(run),
         headline=_headline(totals, failed, accepted, find_broken(run, rows)),
         totals=totals,
+        scenarios=timed_scenarios(run),
     )
 
 
