@@ -16,7 +16,7 @@ FEWEST = 3
 
 _NOTE = (
     "Medians over launches. Prefill counts newly evaluated tokens; decode is that of all sequences of a batch, the gaps are "
-    "its steps; p95 and p99 are over all gaps of a launch, where there are at least 20 and 100. Memory is what the worker holds "
+    "its steps; p95 and p99 are over all gaps of a launch, from 20 and 100 gaps on. Memory is what the worker holds "
     "besides mapped files."
 )
 
