@@ -17,7 +17,6 @@ def compare_with_none(bare: Comparison, measurement: Measurement | None, failure
         reason = (measurement and measurement.reason) or "it was not part of this run"
         return replace(bare, unresolved=Verdict.NOT_MEASURED, reason=reason)
     launches = launch_values(measurement).values()
-    unclean = measurement.status == "contended" and measurement.metric in BY_TIME
     return replace(
         bare,
         observed=measurement.value,
@@ -25,5 +24,12 @@ def compare_with_none(bare: Comparison, measurement: Measurement | None, failure
         drift=None if measurement.value else 0.0,
         interval=(min(launches), max(launches)) if measurement.value else None,
         n=len(launches),
-        contended=(measurement.reason or "no clean sample") if unclean else "",
+        contended=_contended(measurement),
     )
+
+
+def _contended(measurement: Measurement) -> str:
+    """Why a time says nothing; bytes and counts are what they are, whoever else was there."""
+    if measurement.metric not in BY_TIME or measurement.status != "contended":
+        return ""
+    return measurement.reason or "no clean sample"

@@ -82,12 +82,13 @@ def _broken(comparison: Comparison, tolerance: Tolerance) -> str:
 def _none_expected(comparison: Comparison, tolerance: Tolerance, decision: Decision) -> str:
     """What there must be none of, however much was there before."""
     now, most = (format_value(comparison.metric, value) for value in (comparison.observed or 0.0, tolerance.absolute))
-    if comparison.interval is None:
-        return f"is {now}, as it must be ({_now(comparison)})"
-    low, high = (format_value(comparison.metric, bound) for bound in comparison.interval)
+    low, high = (format_value(comparison.metric, bound) for bound in comparison.interval or (0.0, 0.0))
     spread = f": {low} … {high}" if low != high else ""
     words = f"is {now} ({_now(comparison)}{spread}); at most {most} may be"
-    return f"{words}, cannot tell: not in every launch" if decision.verdict is Verdict.INCONCLUSIVE else words
+    if decision.verdict is Verdict.INCONCLUSIVE:
+        why = f"the machine was not ours ({comparison.contended})" if comparison.contended else "not in every launch"
+        return f"{words}, cannot tell: {why}"
+    return words if comparison.observed else f"is {now}, as it must be ({_now(comparison)})"
 
 
 def _now(comparison: Comparison) -> str:

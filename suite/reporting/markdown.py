@@ -14,6 +14,7 @@ from suite.reporting.layout import speedup, ungraded
 from suite.reporting.limits import limits_markdown
 from suite.reporting.losses import loss_markdown
 from suite.reporting.model import Report, Row
+from suite.reporting.scenarios import scenario_markdown
 
 _MOST_FINDINGS = 200
 _MOST_FLIPS = 100
@@ -38,6 +39,8 @@ def _document(report: Report) -> Iterator[str]:
     yield from _table(report)
     yield from _remarks(report)
     yield from _groups(report)
+    if report.scenarios:
+        yield scenario_markdown(report.scenarios)
     if report.losses:
         yield loss_markdown(report.losses, reference=report.reference)
     if report.fidelity:

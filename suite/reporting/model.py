@@ -31,6 +31,7 @@ from suite.reporting.doctor import Ailment, fold_items
 from suite.reporting.fidelity import Fidelity, measured_fidelity
 from suite.reporting.folding import Group, fold, is_gate, worst_first
 from suite.reporting.limits import LimitReport, measured_limits
+from suite.reporting.scenarios import TimedScenario, timed_scenarios
 from suite.reporting.unmeasured import unmeasured
 from suite.reporting.wording import counted, listed
 
@@ -151,6 +152,8 @@ class Report:
     """How close each variant comes to what its device gave."""
     headline: str
     totals: Totals
+    scenarios: tuple[TimedScenario, ...] = ()
+    """Each scenario with each variant, where there is more to tell than `rows` do."""
 
     @property
     def compared(self) -> list[Finding]:
@@ -188,6 +191,7 @@ def build_report(run: Run) -> Report:
         limits=measured_limits(run),
         headline=_headline(totals, failed, accepted, find_broken(run, rows)),
         totals=totals,
+        scenarios=timed_scenarios(run),
     )
 
 

@@ -43,15 +43,13 @@ def test_what_goes_on_from_a_kept_state_is_what_a_fresh_evaluation_gives(
         head, tail, other = text[:200], text[200:240], text[260:301]
         fresh = [say(live, [*head, *part], 10).token_ids for part in (tail, other, tail[:1])]
         say(live, head, 1)
-        answers = []
         for part, expected in zip((tail, other, tail[:1]), fresh, strict=True):
             answer = say(live, [*head, *part], 10, kept=200)
             assert answer.token_ids == expected
             assert (answer.prompt_tokens, answer.evaluated_tokens) == (200 + len(part), len(part))
-            answers.append(answer)
-        last = answers[-1].token_ids
-        longer = [*head, *tail[:1], *last[:-1]]
-        assert say(live, [*longer, *last[-1:]], 2, kept=len(longer)).evaluated_tokens == 1
+        said = fresh[-1]  # the last of it was never evaluated
+        longer = [*head, *tail[:1], *said[:-1]]
+        assert say(live, [*longer, said[-1]], 2, kept=len(longer)).evaluated_tokens == 1
         assert say(live, [*head, *tail], 2).evaluated_tokens == 240  # and nothing is kept that was not asked for
 
 
