@@ -118,7 +118,7 @@ class Server:
             telling.keep_logprobs = request.logprobs
         if isinstance(model, Stopping):
             model.stop_at_end = request.stop_at_end
-        observer = Observer(model.threads)
+        observer = Observer(model.threads, model.process_ids() if isinstance(model, Remote) else ())
         stream = model.stream(request.prompt, request.max_new_tokens)
         is_end: Callable[[int], bool] = model.is_end if request.stop_at_end else _never
         observer.start()
