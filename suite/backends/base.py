@@ -44,6 +44,9 @@ EVALUATED, ASSUMED = "evaluated tokens", "assumed"
 FOOTPRINT = "footprint_bytes"
 """Fact that a backend gives when it quantizes while it loads: bytes of the weights in memory, unlike those on disk."""
 
+ELSEWHERE = "weights elsewhere"
+"""Fact that a backend gives when nobody here can tell which weights answer: no earlier answer stands for another then."""
+
 FROZEN_DATE = "2026-01-01"
 """What templates that print today's date are told, so that a baseline does not change at midnight."""
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from suite import backends
+from suite.backends.base import ELSEWHERE
 from suite.engine.answering import Prompts
 from suite.engine.assembling import DROPPED, Ledger
 from suite.engine.earlier import EarlierRun, EarlierRuns, changes_between, declare, is_answer_to, take_answer
@@ -255,9 +256,13 @@ class Caching:
     # -------------------------------------------------------------------------------------------- finding
 
     def _find(self, variant: Variant, prompts: Prompts) -> Held:
-        """Everything of it in earlier runs. Both sides of a duet are measured side by side, and never taken."""
+        """Everything of it in earlier runs. Both sides of a duet are measured side by side, and never taken; nor is what a
+        server says whose weights nobody can compare.
+        """
         held, now = Held(), self._ledger.artifacts.get(variant.name)
         if now is None or variant.old_of is not None or self._plan.shadow_of(variant.name) is not None:
+            return held
+        if ELSEWHERE in now.suspects:
             return held
         for run, name in self.runs.of(declare(variant, self._plan.matrix)):
             then = run.ledger.artifacts.get(name)

@@ -37,7 +37,7 @@ class Asker(Protocol):
         ...
 
     def compose(self, number: int) -> Prompt:
-        """A request that shares no beginning with any other `number`, so that no prefix cache answers it."""
+        """A request that shares no more of its beginning with any other `number` than digits: no prefix cache answers it."""
         ...
 
     def times(self, received: Received) -> list[float]:

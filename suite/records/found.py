@@ -50,7 +50,7 @@ class Witness:
 
     wall_s: float
     cpu_s: float
-    """CPU time of the worker itself, all threads."""
+    """CPU time of the worker itself, all threads, and of a server that it started."""
     threads: int
     pressure: float | None = None
     """Share of wall time in which some task waited for a CPU (Linux PSI ``some``)."""

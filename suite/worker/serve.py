@@ -145,7 +145,7 @@ class Server:
             telling.keep_logprobs = request.logprobs
         if isinstance(model, Stopping):
             model.stop_at_end = request.stop_at_end
-        observer = Observer(model.threads)
+        observer = Observer(model.threads, model.process_ids() if isinstance(model, Remote) else ())
         stream = _stream(model, request)
         is_end: Callable[[int], bool] = model.is_end if request.stop_at_end else _never
         observer.start()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import resource
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from suite import clock
 
 PRESSURE = Path("/proc/pressure/cpu")
 STAT = Path("/proc/stat")
+PROCESSES = Path("/proc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,19 +25,20 @@ class _Reading:
 
 
 class Observer:
-    """Takes readings at the beginning and at the end of a sample."""
+    """Takes readings at the beginning and at the end of a sample. `processes` work for this one: a server and its kin."""
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, processes: Sequence[int] = ()) -> None:
         self._threads = threads
-        self._start = _read()
+        self._processes = processes
+        self._start = _read(processes)
 
     def start(self) -> None:
         """Begin a sample."""
-        self._start = _read()
+        self._start = _read(self._processes)
 
     def stop(self, *, simulated: bool = False) -> Mapping[str, float | int | None]:
         """End it: the fields of `suite.records.Witness`. What the machine did says nothing about `simulated` time."""
-        before, after = self._start, _read()
+        before, after = self._start, _read(self._processes)
         wall = max(after.wall_s - before.wall_s, 1e-9)
         return {
             "wall_s": wall,
@@ -47,14 +50,23 @@ class Observer:
         }
 
 
-def _read() -> _Reading:
+def _read(processes: Sequence[int]) -> _Reading:
     return _Reading(
         wall_s=clock.monotonic(),
-        cpu_s=clock.process_cpu(),
+        cpu_s=clock.process_cpu() + sum(map(_cpu_of, processes)),
         switches=resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw,
         pressure_s=_read_pressure(),
         stat=_read_stat(),
     )
+
+
+def _cpu_of(process: int) -> float:
+    """CPU seconds of another process, all threads, in steps of the kernel's ticks; 0 when it is gone or nobody tells."""
+    try:
+        fields = (PROCESSES / str(process) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")  # utime and stime: proc(5), 14 and 15
+    except (OSError, ValueError, IndexError):
+        return 0.0
 
 
 def _read_pressure() -> float | None:

@@ -48,7 +48,9 @@ def test_it_is_started_measured_and_ended(tmp_path: Path) -> None:
         loaded = worker.ask(load([*COMMAND, "--child", "--pids", str(pids)]), 60)
         assert loaded.facts["server"] == "vllm"
         assert str(loaded.load_s)
-        assert worker.ask(generate(), 30).text == "The sea is salt."
+        answer = worker.ask(generate(), 30)
+        assert answer.text == "The sea is salt."
+        assert 0 < answer.witness["cpu_s"] < 4
         holders = [int(pid) for pid in pids.read_text().split()]
         assert all(alive(pid) for pid in holders)
         memory = worker.ask(Measure(), 30)
@@ -145,3 +147,11 @@ def test_the_key_reaches_the_worker_that_needs_it_and_no_other(monkeypatch: pyte
     with Worker("v") as worker, pytest.raises(LoadError):
         worker.ask(load(command), 60)
     assert seen.read_text() == "none"
+
+
+def test_a_long_log_is_read_from_its_end_and_never_from_within_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOY_KEY", "very-secret-key")
+    code = "import sys; sys.stderr.write('very-secret-key ' * 100_000 + '\\nlast words\\n'); sys.exit(4)"
+    with Worker("v", passing=["TOY_KEY"]) as worker, pytest.raises(LoadError) as failed:
+        worker.ask(load(["{python}", "-c", code], api_key_env="TOY_KEY"), 60)
+    assert str(failed.value).endswith("last lines of its log:\nlast words")

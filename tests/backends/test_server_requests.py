@@ -232,7 +232,9 @@ def test_the_tokenizer_of_the_server_is_used_where_it_has_one(kind: str) -> None
     with in_worker(kind=kind, backend="server", tokenizer="server") as (worker, _):
         ids = render(worker)
         assert ids == ids_of("<user>What is in the sea?<assistant>")
-        assert answered(worker, "".join(map(chr, ids))).text == "The sea is salt."
+        answer = answered(worker, "".join(map(chr, ids)))
+        assert answer.text == "The sea is salt."
+        assert answer.token_ids == ids_of("The sea is salt.")  # without the end token, which vLLM tells
 
 
 def test_memory_is_not_that_of_the_client() -> None:

@@ -84,7 +84,7 @@ def test_another_prompt_than_was_meant_is_invalid_with_both_numbers() -> None:
         assert "counts 20 prompt tokens, and 19 were meant" in answer.message
 
 
-@pytest.mark.parametrize(("told", "said"), [(400, "64 were asked for"), (2, "what it sent has 16")])
+@pytest.mark.parametrize(("told", "said"), [(400, "64 were asked for"), (2, "what it sent has 1")])
 @pytest.mark.parametrize("kind", ["vllm", "openai"])
 def test_a_count_that_cannot_be_is_invalid_with_both_numbers(told: int, said: str, kind: str) -> None:
     with in_worker(Script(told={"completion_tokens": told}), kind=kind) as (worker, _):

@@ -34,6 +34,16 @@ def test_a_server_takes_part_in_answers_and_speed(project: ForeignProject) -> No
         assert all(str(fake.port) not in value for value in launch["facts"].values())
 
 
+def test_answers_of_weights_that_nobody_knows_are_never_taken_from_earlier_runs(project: ForeignProject) -> None:
+    with FakeOpenAI(replies=REPLIES).running() as fake:
+        project.write_matrix({"served": options(url=fake.url), "known": {}}, protocol=QUICK)
+        for _ in range(2):
+            project.run("--matrix-only=answers", "--matrix-cached")
+        trials = project.read_run()["trials"]
+        cached = {trial["variant"] for trial in trials if trial["cached_from"]}
+        assert cached == {"known"}
+
+
 def test_a_prefix_cache_makes_answers_invalid(project: ForeignProject) -> None:
     with FakeOpenAI(replies=REPLIES, scripts=[Script(cached=5)]).running() as fake:
         project.write_matrix({"caching": options(url=fake.url)}, protocol=QUICK)

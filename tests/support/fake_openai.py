@@ -252,11 +252,14 @@ class _Handler(BaseHTTPRequestHandler):
             if body.get("logprobs"):
                 choice["logprobs"] = {"token_logprobs": [-0.5] * len(piece)}
             yield _event({"choices": [choice]}), len(piece)
+        # As vLLM does: the end token is told, and counted.
+        ends = body.get("return_token_ids") and self.fake.kind == "vllm" and finish == "stop"
         if script.fault != "no finish":
             empty: dict[str, Any] = {"delta": {}} if is_chat else {"text": ""}
-            yield _event({"choices": [{"index": 0, **empty, "finish_reason": finish}]}), 0
+            told = {"token_ids": [0]} if ends else {}
+            yield _event({"choices": [{"index": 0, **empty, **told, "finish_reason": finish}]}), 0
         if script.usage and body.get("stream_options", {}).get("include_usage"):
-            usage: dict[str, Any] = {"prompt_tokens": len(prompt), "completion_tokens": len(reply)}
+            usage: dict[str, Any] = {"prompt_tokens": len(prompt), "completion_tokens": len(reply) + bool(ends)}
             if script.cached is not None:
                 usage["prompt_tokens_details"] = {"cached_tokens": script.cached}
             yield _event({"choices": [], "usage": {**usage, **script.told}}), 0

@@ -138,6 +138,17 @@ def test_a_witness_sees_work_and_waiting() -> None:
     assert seen["involuntary_switches"] >= 0  # type: ignore[operator]
 
 
+def test_a_witness_counts_the_work_of_a_server_as_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(witness, "PROCESSES", tmp_path)
+    (tmp_path / "41").mkdir()
+    stat = tmp_path / "41" / "stat"
+    stat.write_text("41 (a (server) ) S 1 1 1 0 -1 0 0 0 0 0 100 20 7 7 20 0")
+    observer = witness.Observer(threads=1, processes=[41, 42])
+    observer.start()
+    stat.write_text("41 (a (server) ) S 1 1 1 0 -1 0 0 0 0 0 400 120 7 7 20 0")
+    assert observer.stop()["cpu_s"] == pytest.approx(400 / os.sysconf("SC_CLK_TCK"), abs=0.5)
+
+
 def test_a_witness_reads_pressure_and_steal_from_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pressure, stat = tmp_path / "pressure", tmp_path / "stat"
     monkeypatch.setattr(witness, "PRESSURE", pressure)

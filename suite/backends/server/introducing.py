@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from suite.backends.base import ELSEWHERE
 from suite.backends.server.dialects import DIALECTS, Dialect, Forgetting, context_of, describe, find_kind, served_models
 from suite.backends.server.faults import ServerFault, quote
 from suite.backends.server.managed import ManagedServer
@@ -73,6 +74,8 @@ def assemble(met: Met, options: ServerOptions, tokenizer: Tokenizer) -> Parts:
         facts={
             "device": "server",
             "server": dialect.kind,
+            **({ELSEWHERE: "whatever the server holds"} if met.managed is None else {}),
+            **({"logprobs": "of its own tokens, as the server tells"} if options.logprobs else {}),
             **met.facts,
             "n_ctx": str(met.context_tokens),
             "prompts": prompter.fact,

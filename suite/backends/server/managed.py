@@ -143,9 +143,14 @@ class ManagedServer:
         return self._read(mark)
 
     def _read(self, start: int) -> str:
+        """What is behind `start`, or the last bytes of a negative one; of much, the end. Cut lines are left out, for half a
+        key could not be told.
+        """
         size = self.mark()
-        begin = max(size + start, 0) if start < 0 else start
-        return self._secret.redact(os.pread(self._log.fileno(), KEPT_BYTES, begin).decode("utf-8", "replace"))
+        wanted = max(size + start, 0) if start < 0 else start
+        begin = max(wanted, size - KEPT_BYTES)
+        text = os.pread(self._log.fileno(), size - begin, begin).decode("utf-8", "replace")
+        return self._secret.redact(text.partition("\n")[2] if begin > wanted or (start < 0 and begin > 0) else text)
 
     def process_ids(self) -> tuple[int, ...]:
         """The server and all that it has started."""

@@ -183,17 +183,18 @@ class ServedModel:
             counted=received.usage.completion_tokens if received.usage else None,
         )
         tokens = time_tokens(merge(received.arrivals), ended, self._tokenizer.encode, self._size_of)
-        if received.finish == "stop" and tokens and self._is_end_token(tokens[-1][0]):
+        if received.finish == "stop" and tokens and self._ends_in_end_token([token for token, _ in tokens], received):
             tokens.pop()
         ids = tuple(token for token, _ in tokens)
         self._last = ids, received.text
         self.logprobs = received.logprobs if len(received.logprobs) >= len(tokens) else []
         return tokens
 
-    def _is_end_token(self, token: int) -> bool:
-        """Servers that tell ids tell that of the end token too."""
-        ends = self._tokenizer.ends
-        return token in ends if ends else self._parts.dialect.tells_ids
+    def _ends_in_end_token(self, ids: Sequence[int], received: Received) -> bool:
+        """Servers that tell ids tell that of the end token too. Where nobody knows the end tokens, it is what has no text."""
+        if self._tokenizer.ends or not self._parts.dialect.tells_ids:
+            return ids[-1] in self._tokenizer.ends
+        return self._tokenizer.decode(ids) != received.text
 
     def _size_of(self, token: int) -> int:
         return len(self._tokenizer.decode([token]).encode())
