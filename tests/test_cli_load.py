@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +14,7 @@ import pytest
 from support import fake_openai
 from support.fake_openai import FakeOpenAI, Script
 
+import suite
 from suite.cli import main
 
 QUICK = ["--requests", "2", "--prompt-tokens", "60", "--new-tokens", "8"]
@@ -96,3 +101,91 @@ def test_what_cannot_be_asked_is_refused(
     ):
         assert main(["load", *arguments]) == status
         assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["vllm", "openai"])
+def test_a_second_sweep_asks_nothing_that_the_first_one_asked(tmp_path: Path, kind: str) -> None:
+    with FakeOpenAI(kind=kind, scripts=[Script(reply="12345678")]).running() as fake:
+        for _ in range(2):
+            sweep(tmp_path, fake.url, "--concurrency", "1,2")
+        prompts = [body["prompt"] for body in fake.bodies]
+    heads = {text[:8] for text in (p if isinstance(p, str) else "".join(map(chr, p)) for p in prompts)}
+    assert len(heads) == len(prompts) == 14
+
+
+def test_a_server_that_dies_costs_the_level_that_it_died_in_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # One request to warm up, two of one client: it is gone while two clients ask, whose tokenizer it was, too.
+    command = ["{python}", fake_openai.__file__, "--port", "{port}", "--gap", "0.02", "--exit-after", "5"]
+    (tmp_path / "matrix.toml").write_text(
+        'model = { name = "toy", source = "org/toy" }\nscenarios.s = { prompt_tokens = 8, new_tokens = 4 }\n'
+        f'[variants.toy]\nbackend = "server"\noptions = {{ tokenizer = "server", command = {json.dumps(command)} }}\n'
+    )
+    to = ["--format", "json", "--output", str(tmp_path / "load.json")]
+    assert main(["load", "toy", *QUICK, "--concurrency", "1,2,4", *to]) == 1
+    found = json.loads((tmp_path / "load.json").read_text())
+    one, two = found["levels"]
+    assert (one["concurrency"], one["request_s"] > 0, one["errors"]) == (1, True, {})
+    assert two["errors"]
+    assert found["stopped"].startswith("stopped at 4 clients: 127.0.0.1:")
+    assert "quantdrift: stopped at 4 clients: " in capsys.readouterr().err
+
+
+def test_an_interrupt_sends_nothing_further_and_tells_what_was_over(tmp_path: Path) -> None:
+    arguments = ["--concurrency", "1,2", "--requests", "8", "--prompt-tokens", "60", "--new-tokens", "8"]
+    # A shell that starts this in the background has interrupts ignored, and that is inherited.
+    listen = "signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code = f"import signal, sys; from suite.cli import main; {listen}; sys.exit(main(sys.argv[1:]))"
+    with FakeOpenAI(scripts=[Script(first_s=0.1)]).running() as fake:
+        call = [sys.executable, "-c", code, "load", fake.url, *arguments, "--output", str(tmp_path / "load.txt")]
+        with subprocess.Popen(call, stderr=subprocess.PIPE, cwd=Path(suite.__file__).parents[1]) as process:
+            for _ in range(600):
+                if len(fake.requests) >= 11:  # one to warm up, eight of one client, the first two of two
+                    break
+                time.sleep(0.02)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=30)
+    assert len(fake.requests) <= 15
+    assert (process.returncode, b"Traceback" in said) == (1, False), said
+    told = (tmp_path / "load.txt").read_text()
+    assert " stopped at 2 clients: interrupted" in told
+    assert sum(line.startswith("       1 ") for line in told.splitlines()) == 1
+
+
+def test_hostile_numbers_are_a_failed_request_and_end_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    timed = '{"choices": [], "timings": {"prompt_n": 1, "prompt_ms": 1, "predicted_n": 2, "predicted_ms": %s}}'
+    scripts = [
+        Script(),
+        Script(events=(timed % ("9" * 400),)),
+        Script(status=503, headers={"Retry-After": "\u00b2"}, body="later"),
+        Script(told={"completion_tokens": 2**53}),
+        Script(),
+    ]
+    metrics = 'vllm:cache_config_info{block_size="16",num_gpu_blocks="\u00b2"} 1\n' + METRICS
+    with FakeOpenAI(kind="openai", scripts=scripts, metrics=metrics).running() as fake:
+        assert main(["load", fake.url, *QUICK, "--requests", "4", "--concurrency", "1"]) == 0
+    told = capsys.readouterr().out
+    assert "1 of 4 failed: /v1/completions: a time that is no number of milliseconds" in told
+    assert "1 of 4 failed: /v1/completions: HTTP status 503: later" in told
+    assert "1 of 4 failed: the server counts 9007199254740992 new tokens, and 8 were asked for" in told
+
+
+def test_a_server_that_is_started_finds_what_it_would_find_in_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TOY_KEY", "named")
+    monkeypatch.setenv("AWS_TOY_SECRET", "of nobody's concern")
+    code = "import json, os; json.dump(dict(os.environ), open('seen', 'w'))"
+    (tmp_path / "matrix.toml").write_text(
+        'model = { name = "toy", source = "org/toy" }\nscenarios.s = { prompt_tokens = 8, new_tokens = 4 }\n'
+        '[variants.toy]\nbackend = "server"\n[variants.toy.options]\ntokenizer = "server"\napi_key_env = "TOY_KEY"\n'
+        f'env = {{ MINE = "1" }}\ncommand = {json.dumps(["{python}", "-c", code])}\n'
+    )
+    assert main(["load", "toy", *QUICK]) == 1
+    assert "ended with status 0 while it started" in capsys.readouterr().err
+    seen = json.loads((tmp_path / "seen").read_text())
+    assert (seen["TOY_KEY"], seen["MINE"], seen["HF_HUB_OFFLINE"]) == ("named", "1", "1")
+    assert not {"AWS_TOY_SECRET", "PYTHONPATH"} & seen.keys()

@@ -216,6 +216,15 @@ class Sparing(Protocol):
 
 
 @runtime_checkable
+class Remembering(Protocol):
+    """What a `Backend` may be able to say besides: that its variants may outlive a run, and what they were asked in it."""
+
+    def remembers(self, options: Mapping[str, Any]) -> bool:
+        """Whether nothing keeps a variant with these options from answering a prompt out of a cache."""
+        ...
+
+
+@runtime_checkable
 class Forcing(Protocol):
     """What a `LoadedModel` may be able to do besides: be forced through an answer that is not its own (teacher forcing).
 

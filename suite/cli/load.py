@@ -5,18 +5,19 @@ from __future__ import annotations
 import argparse
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from suite.cli.output import deliver, tell
-from suite.errors import UsageError
+from suite.errors import QuantdriftError, UsageError
 
 if TYPE_CHECKING:
     from suite.backends.server.model import ServedModel
     from suite.engine.concurrency import Asker
-    from suite.metrics.load import Sweep
+    from suite.metrics.load import Level, Sweep
 
 OK, FAILED = 0, 1
 
@@ -41,9 +42,11 @@ def declare_load(parser: argparse.ArgumentParser) -> None:
 
 
 def run_load(arguments: argparse.Namespace) -> int:
-    """``quantdrift load``: 0 when something was answered at each level, else 1. Raises UsageError."""
+    """``quantdrift load``: 0 when something was answered at each level, else 1; levels that were over are told either way.
+
+    Raises UsageError.
+    """
     from suite.backends.server.faults import ServerFault
-    from suite.errors import QuantdriftError
 
     if arguments.new_tokens < 2:
         raise UsageError("--new-tokens: at least 2, for there is no time between fewer")
@@ -64,11 +67,13 @@ def _sweep(arguments: argparse.Namespace) -> int:
 
     target = Target(ttft_s=arguments.ttft, tpot_s=arguments.tpot)
     numbers = count(1)
-    levels = []
-    with _asker(arguments) as asker:
+    levels: list[Level] = []
+    stop = _Stop()
+    with _asker(arguments) as asker, _stopping(levels, stop):
         tell("one request to warm up")
         run_level(asker, 1, 1, target, numbers)
         for concurrency in sorted(set(arguments.concurrency)):
+            stop.at = concurrency
             tell(f"{concurrency} clients, {concurrency * arguments.requests} requests")
             levels.append(run_level(asker, concurrency, arguments.requests, target, numbers))
     sweep = Sweep(
@@ -79,9 +84,39 @@ def _sweep(arguments: argparse.Namespace) -> int:
         target=target,
         levels=tuple(levels),
         knee=find_knee(levels),
+        stopped=stop.reason,
     )
     deliver(_render(sweep, arguments.format), arguments.output)
-    return OK if all(level.request_s > 0 for level in levels) else FAILED
+    if stop.reason:
+        tell(f"quantdrift: {stop.reason}")
+    return OK if not stop.reason and all(level.request_s > 0 for level in levels) else FAILED
+
+
+@dataclass(slots=True)
+class _Stop:
+    at: int = 0
+    """Clients of the level that is under way."""
+    reason: str = ""
+
+
+@contextmanager
+def _stopping(levels: Sequence[Level], stop: _Stop) -> Iterator[None]:
+    """Whatever ends a level early ends the sweep there: levels that were over before are no less true for it.
+
+    Raises the fault where there are none, and QuantdriftError for an interrupt.
+    """
+    from suite.backends.server.faults import ServerFault
+
+    try:
+        yield
+    except (QuantdriftError, ServerFault) as fault:
+        if not levels:
+            raise
+        stop.reason = f"stopped at {stop.at} clients: {fault}"
+    except KeyboardInterrupt:
+        if not levels:
+            raise QuantdriftError("interrupted before a level was over") from None
+        stop.reason = f"stopped at {stop.at} clients: interrupted"
 
 
 def _render(sweep: Sweep, form: str) -> str:
@@ -142,14 +177,15 @@ def _ask_address(arguments: argparse.Namespace) -> Asker:
 
 
 def _load_variant(arguments: argparse.Namespace) -> ServedModel:
-    """The variant's server, found or started."""
+    """The variant's server, found, or started with the environment that it would have in a run."""
     from suite import backends
-    from suite.backends.server import BACKEND, ServerOptions
-    from suite.engine.launching import options_in_force
+    from suite.backends.server import BACKEND, Server, ServerOptions
+    from suite.engine.launching import named_variables, options_in_force
     from suite.engine.preparing import Preparer
     from suite.engine.progress import silent
     from suite.matrix import load_matrix, select_variants
     from suite.settings import read_settings
+    from suite.worker.surroundings import environment_of
 
     given = vars(arguments)
     settings = read_settings(given.get, root=Path.cwd())
@@ -161,7 +197,8 @@ def _load_variant(arguments: argparse.Namespace) -> ServedModel:
         base=settings.matrix_file.parent, cache=settings.cache, deadlines=matrix.deadlines, progress=silent
     )
     options = ServerOptions(**{**options_in_force(variant), "retries": 0})
-    return BACKEND.load(preparer.prepare(variant).weights, options, variant.prompt_format)
+    around = environment_of(0, passing=named_variables(variant))
+    return Server(around).load(preparer.prepare(variant).weights, options, variant.prompt_format)
 
 
 def _counts(text: str) -> tuple[int, ...]:

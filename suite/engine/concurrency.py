@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Protocol
 
@@ -28,6 +29,16 @@ TOKENS_A_WORD = 1.4
 """For prompts of a server without a tokenizer here: their true length is what the server counts."""
 
 
+def new_nonce() -> str:
+    """What the prompts of one sweep begin with: a server that lives on may still hold those of the one before."""
+    return secrets.token_hex(4)
+
+
+def head_of(number: int, nonce: str) -> str:
+    """The number first: so two prompts of one sweep differ from their first tokens on."""
+    return f"{number} {nonce} begins this request."
+
+
 class Asker(Protocol):
     """How a server is asked, and its answers counted."""
 
@@ -37,7 +48,9 @@ class Asker(Protocol):
         ...
 
     def compose(self, number: int) -> Prompt:
-        """A request that shares no more of its beginning with any other `number` than digits: no prefix cache answers it."""
+        """A request that shares no beginning with any other `number`, nor with one of an earlier sweep: no prefix cache
+        answers it.
+        """
         ...
 
     def times(self, received: Received) -> list[float]:
@@ -58,10 +71,11 @@ class ExactAsker:
         self._model = model
         self._passage = model.encode(PASSAGE)
         self._prompt_tokens, self._new_tokens = prompt_tokens, new_tokens
+        self._nonce = new_nonce()
 
     def compose(self, number: int) -> Prompt:
         """See `Asker.compose`."""
-        own = self._model.encode(f"{number} is the number of this request. ")
+        own = self._model.encode(head_of(number, self._nonce) + " ")
         rest = scenario_prompt(self._passage, self._prompt_tokens, number)
         return self._model.compose([*own, *rest][: self._prompt_tokens], self._new_tokens)
 
@@ -85,15 +99,15 @@ class PlainAsker:
     new_tokens: int
     metrics: str = ""
     """Path of the server's metrics."""
+    nonce: str = field(default_factory=new_nonce)
+    """Of this sweep."""
 
     def compose(self, number: int) -> Prompt:
         """See `Asker.compose`."""
         words = PASSAGE.split()
         start = number * 17 % len(words)
         rotated = (words[start:] + words[:start]) * (1 + self.prompt_tokens // len(words))
-        text = " ".join(
-            [f"{number} is the number of this request.", *rotated[: round(self.prompt_tokens / TOKENS_A_WORD)]]
-        )
+        text = " ".join([head_of(number, self.nonce), *rotated[: round(self.prompt_tokens / TOKENS_A_WORD)]])
         body = {
             **GREEDY,
             "model": self.served_model,
@@ -115,7 +129,8 @@ class PlainAsker:
             )
         counted = received.usage.completion_tokens if received.usage else None
         ended = Ended(reason=received.finish or "", most=self.new_tokens, counted=counted)
-        tokens = time_tokens(arrivals, ended, lambda text: [0] * (counted or len(text)), lambda _: 1)
+        most = self.new_tokens + 1  # whatever a server counts: more is refused, and need not be made first
+        tokens = time_tokens(arrivals, ended, lambda text: [0] * min(counted or len(text), most), lambda _: 1)
         return [at for _, at in tokens]
 
     def read_metrics(self) -> dict[str, float]:
@@ -124,15 +139,19 @@ class PlainAsker:
 
 
 def run_level(asker: Asker, concurrency: int, per_client: int, target: Target, numbers: count[int]) -> Level:
-    """`concurrency` clients with `per_client` requests each, all of them composed before and counted afterwards."""
+    """`concurrency` clients with `per_client` requests each, all of them composed before and counted afterwards.
+
+    Raises what `Asker.compose` and `Asker.times` raise: ServerFault and LoadError, where a tokenizer is the server's and it
+    is gone. An interrupt waits for the requests that are on their way, and no further ones are sent.
+    """
     prompts = [[asker.compose(next(numbers)) for _ in range(per_client)] for _ in range(concurrency)]
     before = asker.read_metrics()
     over = threading.Event()
     begin = clock.monotonic()
     with ThreadPoolExecutor(concurrency + 1) as pool:
-        watching = pool.submit(_watch, asker, over) if before else None
-        clients = [pool.submit(_run_client, asker.endpoint, own) for own in prompts]
         try:
+            watching = pool.submit(_watch, asker, over) if before else None
+            clients = [pool.submit(_run_client, asker.endpoint, own, over) for own in prompts]
             outcomes = [outcome for client in clients for outcome in client.result()]
         finally:
             over.set()
@@ -150,9 +169,11 @@ class _Outcome:
     error: str | None = None
 
 
-def _run_client(endpoint: Endpoint, prompts: Sequence[Prompt]) -> list[_Outcome]:
+def _run_client(endpoint: Endpoint, prompts: Sequence[Prompt], over: threading.Event) -> list[_Outcome]:
     outcomes = []
     for prompt in prompts:
+        if over.is_set():  # nobody wants the rest any more
+            break
         start = clock.monotonic()
         received, error = None, None
         try:

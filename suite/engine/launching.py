@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from suite import backends
+from suite.backends.base import Remembering
 from suite.engine.demand import demand_of, kv_types
 from suite.engine.distributions import Rows, unpack
 from suite.engine.environment import default_threads
@@ -130,7 +131,11 @@ class LiveVariant:
             return None
 
     def demand(self) -> Demand | None:
-        """What a token demands of it; None where the headers of its weights do not tell."""
+        """What a token demands of it; None where the headers of its weights do not tell, and of a model elsewhere: a server
+        may hold weights and cache in other types than the file has.
+        """
+        if self.loaded.remote:
+            return None
         return demand_of(self.prepared.anatomy, self.variant.options, self.loaded.facts)
 
     def memory(self) -> Memory:
@@ -238,3 +243,9 @@ def options_in_force(variant: Variant) -> dict[str, Any]:
     if "n_threads" in options and options["n_threads"] is None:
         options["n_threads"] = default_threads()
     return options
+
+
+def remembers(variant: Variant) -> bool:
+    """Whether it may answer a prompt out of what it kept of an earlier run."""
+    backend = backends.resolve(variant.backend)
+    return isinstance(backend, Remembering) and backend.remembers(variant.options)

@@ -24,6 +24,7 @@ MEMORY_SHARE = 1 / 8
 STEP = 1.25
 """Sizes within this ratio are taken for the same."""
 DEADLINE_S = 60.0
+ELSEWHERE = "no limits, since its model lies in other processes, which may hold it in other types than its file has"
 
 
 class LimitProbe:
@@ -43,6 +44,9 @@ class LimitProbe:
 
     def read(self, live: LiveVariant, scenario: Scenario, turn: int) -> None:
         """One reading for this variant, as large as what a step of decoding reads in this scenario; once a round."""
+        if live.loaded.remote:
+            self._reasons[live.variant.name] = ELSEWHERE
+            return
         demand = live.demand()
         if demand is None or live.loaded.simulated or live.variant.name in self._reasons:
             return

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 
 PASSAGE = """\
 The workshop at the end of the harbour repairs instruments that measure the sea. A tide gauge arrives with salt in its
@@ -33,12 +37,29 @@ the room was not quiet. Nobody throws them away, and nobody accepts an instrumen
 """
 
 
-def scenario_prompt(passage: Sequence[int], tokens: int, turn: int) -> tuple[int, ...]:
+HEAD_TOKENS = 8
+"""With which a salted prompt begins: of some hundred different ones, they come together once only."""
+
+
+def scenario_prompt(passage: Sequence[int], tokens: int, turn: int, salt: str = "") -> tuple[int, ...]:
     """`tokens` token ids out of the encoded passage, starting elsewhere for each `turn`, repeated as far as needed.
 
-    The same turn gives the same ids to every variant; another turn gives others, so that no prompt comes twice in a row.
+    The same turn gives the same ids to every variant; another turn gives others, so that no prompt comes twice in a row. With
+    a `salt`, the first ones are drawn from the passage by it and the turn: no other salt gives a prompt that begins so.
     """
     start = (turn * 17) % len(passage)
     rotated = tuple(passage[start:]) + tuple(passage[:start])
     times = -(-tokens // len(rotated))
-    return (rotated * times)[:tokens]
+    return (_head(passage, f"{salt} {turn}" if salt else "") + rotated * times)[:tokens]
+
+
+def _head(passage: Sequence[int], salt: str) -> tuple[int, ...]:
+    drawn = hashlib.blake2b(salt.encode(), digest_size=4 * HEAD_TOKENS).digest() if salt else b""
+    places = (int.from_bytes(drawn[at : at + 4]) for at in range(0, len(drawn), 4))
+    return tuple(passage[place % len(passage)] for place in places)
+
+
+@cache
+def salt_of(logs: Path) -> str:
+    """A salt for the run whose logs lie there: the same one for all of its variants and passes, and no other run's."""
+    return f"{logs} {secrets.token_hex(8)}"

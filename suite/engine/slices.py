@@ -12,7 +12,7 @@ from suite.engine.launching import LiveVariant
 from suite.engine.passage import scenario_prompt
 from suite.errors import Unavailable
 from suite.records import Cycle, Held, SampleStatus, Scenario, SpeedSample, Turn, Witness
-from suite.worker.messages import Generate, GenerateBatch, Generated, GeneratedBatch
+from suite.worker.messages import Generate, GenerateBatch, Generated, GeneratedBatch, Loaded
 
 READINGS = 64
 """How often memory is read in a slice that is watched."""
@@ -27,14 +27,21 @@ class Place:
     round: int
     seed: int
     """Where in the passage prompts begin."""
+    salt: str = ""
+    """With which prompts begin, where a server may still hold those of an earlier run."""
 
     def prompt(self, tokens: int, part: int = 0) -> list[int]:
         """A prompt; another one for each `part`, where a slice needs several."""
-        return list(scenario_prompt(self.passage, tokens, self.seed + 101 * part))
+        salt = f"{self.salt} {self.launch}" if self.salt else ""
+        return list(scenario_prompt(self.passage, tokens, self.seed + 101 * part, salt))
 
     def head(self, tokens: int) -> list[int]:
         """What is kept: the same in all slices of a launch, and a shorter one begins a longer one."""
         return list(scenario_prompt(self.passage, tokens, self.launch))
+
+    def again(self, attempt: int) -> Place:
+        """The same slice once more: with the same prompts, unless a server may hold them by now."""
+        return dataclasses.replace(self, salt=f"{self.salt} {attempt}") if self.salt else self
 
 
 def take_slice(live: LiveVariant, scenario: Scenario, place: Place) -> SpeedSample:
@@ -88,6 +95,15 @@ def take_cycles(live: LiveVariant, scenario: Scenario, place: Place) -> Iterator
         seen = Cycle(load_s=loaded.load_s, before_bytes=before, loaded_bytes=during, after_bytes=after)
         yield dataclasses.replace(sample, cycle=seen)
         before = after
+
+
+def misfit(loaded: Loaded, scenario: Scenario) -> str:
+    """Why a variant that has just been loaded cannot do a scenario; empty where nothing is known against it."""
+    if scenario.context_tokens > loaded.context_tokens:
+        return f"it needs {scenario.context_tokens} tokens of context, and the variant has {loaded.context_tokens}"
+    if loaded.remote and (scenario.reloads or scenario.watch):
+        return "its model lies in other processes: the memory of its worker says nothing of it"
+    return ""
 
 
 def unsuited(live: LiveVariant, scenario: Scenario, launch: int, reason: str) -> SpeedSample:

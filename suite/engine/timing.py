@@ -8,14 +8,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from suite.engine.environment import usable_cpus
-from suite.engine.launching import Launcher, LiveVariant
+from suite.engine.launching import Launcher, LiveVariant, remembers
 from suite.engine.limiting import LimitProbe
 from suite.engine.lineup import in_turn, pair_up
-from suite.engine.passage import PASSAGE
+from suite.engine.passage import PASSAGE, salt_of
 from suite.engine.pinning import choose_cpus, threads_of
 from suite.engine.residency import group_by_memory
 from suite.engine.sampling import device_of, judge_sample
-from suite.engine.slices import Place, failed_slice, hold, take_cycles, take_slice, unsuited
+from suite.engine.slices import Place, failed_slice, hold, misfit, take_cycles, take_slice, unsuited
 from suite.engine.warming import warm_up
 from suite.engine.yardstick import YardstickKernel, summarize
 from suite.errors import (
@@ -74,6 +74,7 @@ class SpeedPass:
         self._passage: tuple[str, tuple[int, ...]] | None = None
         self._kernel = YardstickKernel()
         self._limits = LimitProbe(())
+        self._salt = salt_of(launcher.logs) if any(map(remembers, matrix.variants)) else ""
         self._in_vain = 0
         """Samples in a row that could not be had clean."""
         self._unsuited: set[tuple[str, str]] = set()
@@ -120,7 +121,7 @@ class SpeedPass:
                 lives, key=lambda live: live.variant.old_of is not None
             ):  # the new side sets the passage
                 self._check_passage(live)
-            self._check_room(lives, index)
+            self._check_suited(lives, index)
             colds = {live.variant.name: cold for live in lives if (cold := self._warm(live, index)) is not None}
             readings: dict[str, list[Yardstick]] = {live.variant.name: [] for live in lives}
             for scenarios in self._blocks():
@@ -157,20 +158,18 @@ class SpeedPass:
         if self._passage is None:
             raise VariantInvalid("no variant could encode the passage that scenarios prefill")
         seed = turn if turn < 0 else index * self._rounds(scenario) + turn
-        return Place(passage=self._passage[1], launch=index, round=turn, seed=seed)
+        return Place(passage=self._passage[1], launch=index, round=turn, seed=seed, salt=self._salt)
 
     def _suits(self, live: LiveVariant, scenario: Scenario) -> bool:
         return not self._is_out(live.variant) and (live.variant.name, scenario.name) not in self._unsuited
 
-    def _check_room(self, lives: Sequence[LiveVariant], index: int) -> None:
-        """Leave out, of each variant, the scenarios that its context is too small for."""
+    def _check_suited(self, lives: Sequence[LiveVariant], index: int) -> None:
+        """Leave out, of each variant, the scenarios that it is known now to be unable to do."""
         for live in lives:
             for scenario in self._matrix.scenarios:
-                needs, has = scenario.context_tokens, live.loaded.context_tokens
-                if needs > has and not self._is_out(live.variant):
-                    self._leave_out(
-                        live, scenario, index, f"it needs {needs} tokens of context, and the variant has {has}"
-                    )
+                reason = misfit(live.loaded, scenario)
+                if reason and not self._is_out(live.variant):
+                    self._leave_out(live, scenario, index, reason)
 
     def _leave_out(self, live: LiveVariant, scenario: Scenario, index: int, reason: str) -> None:
         self._unsuited.add((live.variant.name, scenario.name))
@@ -280,8 +279,8 @@ class SpeedPass:
         """
         with self._suit(live, scenario, place.launch):
             retries = self._matrix.protocol.retries if self._in_vain < HOPELESS else 0
-            for _attempt in range(1 + retries):
-                sample = self._take(live, scenario, place)
+            for attempt in range(1 + retries):
+                sample = self._take(live, scenario, place.again(attempt))
                 self._sink.sample(sample)
                 if sample.status is SampleStatus.CLEAN:
                     self._in_vain = 0

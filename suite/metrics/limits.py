@@ -118,7 +118,8 @@ def _measure(metric: str, speed: Measurement, limits: Mapping[int, Limits], shar
         if (value := share(rate, limits[launch])) is not None and value > 0
     ]
     if not pairs:
-        reason = UNTOLD if share is None else _why_not(metric, speed, limits.values())
+        told = next((one.reason for one in limits.values() if one.reason), "")
+        reason = (told or UNTOLD) if share is None else _why_not(metric, speed, told)
         return Measurement(metric=metric, scope=speed.scope, value=None, status="not_measured", reason=reason)
     return Measurement(
         metric=metric,
@@ -131,10 +132,9 @@ def _measure(metric: str, speed: Measurement, limits: Mapping[int, Limits], shar
     )
 
 
-def _why_not(metric: str, speed: Measurement, limits: Iterable[Limits]) -> str:
+def _why_not(metric: str, speed: Measurement, told: str) -> str:
     if speed.value is None:
         return f"{speed.metric} was not measured: {speed.reason}"
-    told = next((one.reason for one in limits if one.reason), "")
     if told:
         return told
     what = "the bandwidth of its device was not read" if metric == MBU else "its weights could not be counted"

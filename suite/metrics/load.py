@@ -112,6 +112,8 @@ class Sweep:
     levels: tuple[Level, ...]
     knee: Knee
     least_gain: float = LEAST_GAIN
+    stopped: str = ""
+    """At which number of clients it ended early, and why; empty where it went to its end."""
 
 
 def measure_level(

@@ -109,7 +109,12 @@ def _kv_notes(run: Run) -> Iterator[str]:
 
 
 def _notes(run: Run, asked: Sequence[VariantResult]) -> Iterator[str]:
-    untold = [r.variant.name for r in run.variants if r.launches and (not r.artifact or not r.artifact.demand)]
+    untold = [
+        r.variant.name
+        for r in run.variants
+        if r.launches and (not r.artifact or not r.artifact.demand)
+        if not any(launch.limits and launch.limits.reason for launch in r.launches)  # told below
+    ]
     if untold:
         yield f"no limits of {wording.listed(untold)}: no header of weights tells what a token reads"
     without = [r.variant.name for r in asked if r.artifact and r.artifact.demand and not r.artifact.demand.kv_known]

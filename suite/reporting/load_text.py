@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from suite.metrics.load import LEAST_GAIN, Knee, Level, Sweep, Target
-from suite.reporting.hostile import plain
+from suite.reporting.hostile import one_line, plain
 
 HEAD = " clients   req/s   tok/s   TTFT p50    p95    p99   ITL p50    p95    p99"
 
@@ -25,6 +25,8 @@ def render_load(sweep: Sweep) -> list[str]:
     if target.asks:
         lines.append(f" good/s: requests a second that met the target ({_describe(target)})")
     lines.append(_tell_knee(sweep.knee))
+    if sweep.stopped:
+        lines.append(f" {one_line(sweep.stopped)}")
     lines += [note for level in sweep.levels if (note := _tell_memory(level))]
     return lines
 

@@ -9,7 +9,7 @@ import signal
 import sys
 
 from suite.worker.affinity import apply_affinity
-from suite.worker.messages import Load, pack, unpack
+from suite.worker.messages import Failed, Load, Response, pack, unpack
 from suite.worker.serve import Server
 
 
@@ -23,7 +23,7 @@ def main() -> None:
     server = Server()
     for line in sys.stdin.buffer:
         request = unpack(line)
-        response = pack(server.answer(request))
+        response = write(server.answer(request))
         # Collected before the answer is given: afterwards another worker may be timed, on the same CPU.
         gc.collect()
         if isinstance(request, Load):
@@ -33,6 +33,14 @@ def main() -> None:
     # Interpreter shutdown of native libraries is where crashes hide and time is lost; everything has been answered.
     sys.stderr.flush()
     os._exit(0)
+
+
+def write(answer: Response) -> bytes:
+    """The line of an answer. One that no message carries, since a number of it is none, fails that request alone."""
+    try:
+        return pack(answer)
+    except ValueError as fault:
+        return pack(Failed(kind="failure", message=f"{type(answer).__name__} cannot be told: {fault}"))
 
 
 def _die_with_parent() -> None:

@@ -39,6 +39,8 @@ class Loaded:
     """Where it lies, where what it was made from lies, and where its packages are installed."""
     libraries: Mapping[str, str] = field(default_factory=dict)
     """Module that the backend requires → its file."""
+    remote: bool = False
+    """The model lies in other processes: what this one holds and reads says nothing of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

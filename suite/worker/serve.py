@@ -136,6 +136,7 @@ class Server:
             python=platform.python_version(),
             prefixes=[sys.prefix, sys.base_prefix, *site.getsitepackages()],
             libraries={module: _file_of(module) for module in backend.requires},
+            remote=isinstance(model, Remote),
         )
 
     def _generate(self, request: Generate) -> Generated:

@@ -131,6 +131,17 @@ def test_metrics_that_are_none_are_left_out(text: str) -> None:
     assert all(isinstance(value, float) for value in parse_metrics(text).values())
 
 
+def test_a_number_that_no_reading_can_hold_is_left_out() -> None:
+    huge = 'vllm:num_requests_waiting{engine="%d"} 1e308\n'
+    assert parse_metrics(huge % 0) == {"server_waiting": 1e308}
+    assert parse_metrics(huge % 0 + huge % 1 + "vllm:num_requests_running 1") == {"server_running": 1}
+    for blocks in ("²", "9" * 5000, "-1"):
+        assert parse_metrics(f'vllm:cache_config_info{{block_size="16",num_gpu_blocks="{blocks}"}} 1') == {}
+    assert growth({"server_new_tokens": -1e308}, {"server_new_tokens": 1e308, "server_waiting": 1.0}) == {
+        "server_waiting": 1
+    }
+
+
 LOG = """\
 llama_perf_context_print:        load time =      34.36 ms
 llama_perf_context_print: prompt eval time =      34.25 ms /    37 tokens (    0.93 ms per token,  1080.29 tokens per second)
@@ -149,6 +160,9 @@ def test_the_log_of_llama_cpp_tells_what_was_evaluated() -> None:
     assert logged.decode_s == pytest.approx(0.05)
     assert logged.kernel_s == pytest.approx(0.042)
     assert read_log("prompt eval time = 1 ms / 3 tokens") is None
+    for wrong in ("4.2.0", "9" * 400):
+        assert read_log(LOG.replace("42.00", wrong)) is None
+    assert read_log(LOG.replace(" 7 runs", "9" * 5000 + " runs")) is None
 
 
 def test_the_clients_own_cost_is_measured() -> None:

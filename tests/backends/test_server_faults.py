@@ -9,8 +9,10 @@ from support.fake_openai import Script
 from support.served import answered, ask, in_worker
 
 from suite.backends.server.managed import free_port
-from suite.worker.messages import Failed, Load, Measure, Memory
+from suite.worker.messages import Failed, Load, Measure, Memory, pack, unpack
 from suite.worker.serve import Server
+
+TIMED = '{"choices": [], "timings": {"prompt_n": 1, "prompt_ms": 1, "predicted_n": 2, "predicted_ms": %s}}'
 
 
 def failure(*scripts: Script, most: int = 64, **options: object) -> tuple[Failed, int]:
@@ -48,6 +50,10 @@ def failure(*scripts: Script, most: int = 64, **options: object) -> tuple[Failed
         (Script(events=('{"choices": [{"text": "a"}]}',) * 90), r"does not end, though 64 tokens .* after 81 chunks"),
         (Script(events=('{"choices": [{"text": "a", "token_ids": [9999999999]}]}',)), r"a token id is 9999999999, no"),
         (Script(status=404), r"HTTP status 404: no explanation"),
+        (
+            Script(events=(TIMED % ("9" * 400),)),
+            r"a time that is no number of milliseconds after 0 chunks",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -108,3 +114,19 @@ def test_nobody_there_is_a_load_error_with_what_to_do() -> None:
     assert isinstance(answer, Failed)
     assert answer.kind == "load"
     assert re.search(r"no server answers at .*refused.*start it, or give the command", answer.message), answer.message
+
+
+def test_numbers_that_are_too_large_are_left_out_and_cost_nobody_the_rest() -> None:
+    odd = '{"choices": [{"text": "a", "finish_reason": "stop", "logprobs": {"token_logprobs": [-%s]}}]}' % ("9" * 400)
+    with in_worker(Script(events=(odd,)), kind="openai", metrics="/metrics") as (worker, fake):
+        fake.metrics = (
+            'vllm:num_requests_waiting{engine="0"} 1e308\nvllm:num_requests_waiting{engine="1"} 1e308\n'
+            "vllm:generation_tokens_total 1e308\nvllm:request_decode_time_seconds_count 1\n"
+            "vllm:request_decode_time_seconds_sum 1e-300\n"
+        )
+        assert answered(worker).text == "a"
+        memory = worker.answer(Measure())
+    assert isinstance(memory, Memory)
+    assert unpack(pack(memory)) == memory
+    assert memory.readings["server_new_tokens"] == 1e308
+    assert not {"server_waiting", "server_metrics_tok_s"} & memory.readings.keys()

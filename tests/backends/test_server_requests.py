@@ -242,3 +242,25 @@ def test_memory_is_not_that_of_the_client() -> None:
         memory = worker.answer(Measure())
         assert isinstance(memory, Memory)
         assert memory.peak_rss_bytes is memory.uss_bytes is memory.kv_cache_bytes is None
+
+
+@pytest.mark.parametrize("behind", ["", "/", "/v1", "/v1/"])
+def test_an_address_may_end_as_other_clients_want_it(behind: str) -> None:
+    with FakeOpenAI().running() as fake:
+        model = BACKEND.load(None, ServerOptions(url=fake.url + behind, tokenizer="server"), "chat")
+        assert model.endpoint.url == fake.url
+        assert model.encode("ab") == [97, 98]
+
+
+@pytest.mark.parametrize(
+    ("options", "remembers"),
+    [
+        ({}, True),
+        ({"kind": "openai"}, True),
+        ({"kind": "vllm"}, False),
+        ({"kind": "vllm", "prefix_cache": "trust"}, True),
+        ({"kind": "openai", "prefix_cache": "flush"}, False),
+    ],
+)
+def test_who_may_remember_prompts_is_known_before_anybody_is_asked(options: dict[str, str], remembers: bool) -> None:
+    assert BACKEND.remembers(options) is remembers

@@ -12,7 +12,7 @@ from support.in_process import InProcessLauncher, make_variant
 
 from suite.backends.base import DeviceRates
 from suite.engine.launching import LiveVariant
-from suite.engine.limiting import LimitProbe, is_on_accelerator
+from suite.engine.limiting import ELSEWHERE, LimitProbe, is_on_accelerator
 from suite.engine.preparing import Prepared
 from suite.models.anatomy import Anatomy
 from suite.models.kv import KvShape, usual_layer
@@ -139,3 +139,14 @@ def test_a_process_that_dies_fails_no_variant(live: LiveVariant) -> None:
         found = probe.summarize("q4")
     assert found is not None
     assert found.streams
+
+
+def test_a_model_in_other_processes_demands_what_nobody_knows(live: LiveVariant) -> None:
+    away = dataclasses.replace(live, loaded=dataclasses.replace(live.loaded, remote=True))
+    assert live.demand() is not None
+    assert away.demand() is None
+    with LimitProbe(()) as probe:
+        probe.read(away, SHORT, 0)
+        found = probe.summarize("q4")
+    assert found is not None
+    assert (found.streams, found.reason) == ((), ELSEWHERE)

@@ -19,7 +19,7 @@ from support.in_process import InProcessLauncher, make_matrix, make_variant
 
 from suite.engine.environment import default_threads
 from suite.engine.launching import LiveVariant
-from suite.engine.passage import PASSAGE, scenario_prompt
+from suite.engine.passage import HEAD_TOKENS, PASSAGE, scenario_prompt
 from suite.engine.pinning import choose_cpus, threads_of
 from suite.engine.sampling import device_of, judge_sample
 from suite.engine.timing import HOPELESS, SpeedPass, SpeedSink
@@ -214,6 +214,17 @@ def test_no_prompt_comes_twice_in_a_row() -> None:
     prompts = [scenario_prompt(ids, 128, turn) for turn in range(-3, 20)]
     assert all(earlier[:8] != later[:8] for earlier, later in pairwise(prompts))
     assert len(set(prompts)) == len(prompts)
+
+
+def test_a_salted_prompt_begins_as_no_other_does() -> None:
+    ids = list(PASSAGE.encode())
+    prompts = {
+        (salt, turn): scenario_prompt(ids, 128, turn, salt) for salt in ("one", "two", "") for turn in range(-3, 20)
+    }
+    assert len({prompt[:HEAD_TOKENS] for prompt in prompts.values()}) == len(prompts)
+    assert {len(prompt) for prompt in prompts.values()} == {128}
+    assert set().union(*prompts.values()) <= set(ids)
+    assert scenario_prompt(ids, 3, 0, "one") == scenario_prompt(ids, 128, 0, "one")[:3]
 
 
 def test_the_passage_is_fixed() -> None:

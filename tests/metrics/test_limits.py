@@ -98,6 +98,8 @@ def test_too_few_tokens_are_no_decode_speed() -> None:
 def test_what_was_not_measured_says_why() -> None:
     assert shares([timed()], [loaded(limits=None)]) == {}
     assert shares([timed()], [loaded()], None)["mbu", "short"].reason == UNTOLD
+    away = shares([timed()], [loaded(limits=Limits(reason="it is elsewhere"))], None)
+    assert {(m.status, m.reason) for m in away.values()} == {("not_measured", "it is elsewhere")}
     lost = shares([timed()], [loaded(limits=Limits(reason="no probe"))])
     assert {(m.status, m.reason) for m in lost.values()} == {("not_measured", "no probe")}
     uncounted = shares([timed()], [loaded()], dataclasses.replace(DEMAND, body_parameters=None))

@@ -66,3 +66,43 @@ def test_a_server_that_dies_is_an_error_and_the_others_go_on(project: ForeignPro
         assert {trial["status"] for trial in living} == {"scored"}
         assert "error" in {trial["status"] for trial in dying}
         assert {found["verdict"] for found in run["findings"] if found["variant"] == "living"} == {"UNBASELINED"}
+
+
+def test_the_memory_of_a_model_elsewhere_is_not_looked_for(project: ForeignProject) -> None:
+    more = (
+        "scenarios.watched = { prompt_tokens = 8, new_tokens = 64, watch = true }\n"
+        "scenarios.again = { prompt_tokens = 31, new_tokens = 4, reloads = 3 }\n"
+    )
+    with FakeOpenAI(replies=REPLIES, scripts=[Script(gap_s=0.002)]).running() as fake:
+        project.write_matrix({"served": options(url=fake.url)}, protocol=QUICK, more=more)
+        project.run()
+        asked = {len(body["prompt"]) for body in fake.bodies if "ignore_eos" in body}
+    run = project.read_run()
+    reasons = {s["scenario"]: (s["status"], s["reason"]) for s in run["speed_samples"] if s["status"] == "unsuited"}
+    away = ("unsuited", "its model lies in other processes: the memory of its worker says nothing of it")
+    assert reasons == {"watched": away, "again": away}
+    assert asked == {24}
+    assert run["variants"][0]["failure"] is None
+    limits = run["variants"][0]["launches"][0]["limits"]
+    assert limits["streams"] == []
+    assert limits["reason"].startswith("no limits, since its model lies in other processes")
+
+
+def test_a_server_that_may_remember_is_timed_with_prompts_of_this_run_alone(project: ForeignProject) -> None:
+    asked: list[dict[str, list[tuple[int, ...]]]] = []
+    with FakeOpenAI(replies=REPLIES, scripts=[Script(gap_s=0.002)]).running() as fake:
+        served = {"url": fake.url, "n_ctx": 512, "prefix_cache": "trust"}
+        variants = {name: options(**served, served_model=name) for name in ("one", "two")}
+        project.write_matrix(variants, protocol={**QUICK, "warmup": 0, "retries": 0})
+        for _ in range(2):
+            fake.requests.clear()
+            project.run()
+            timed = [body for body in fake.bodies if body.get("ignore_eos")]
+            asked.append(
+                {name: [tuple(body["prompt"]) for body in timed if body["model"] == name] for name in variants}
+            )
+    first, second = asked
+    assert first["one"] == first["two"]
+    assert {len(prompt) for prompt in first["one"]} == {24}
+    heads = [prompt[:8] for prompt in (*first["one"], *second["one"])]
+    assert len(set(heads)) == len(heads) >= 8

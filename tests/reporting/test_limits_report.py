@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from support import sample_limits, sample_runs
 
+from suite.records import Limits
 from suite.reporting.limits import cells, limits_lines, limits_markdown, limits_remarks, measured_limits
 from suite.reporting.page.limits import limits_sheet
 
@@ -81,3 +82,16 @@ def test_the_page_has_the_same_cells() -> None:
     assert sheet is not None
     assert [tuple(cell.text for cell in row) for row in sheet.rows] == [cells(row) for row in FOUND.rows]
     assert sheet.rows[0][6].sort == pytest.approx(FOUND.rows[0].mbu[0] if FOUND.rows[0].mbu else None)
+
+
+def test_a_variant_that_was_not_asked_for_a_reason_of_its_own_is_told_with_that_alone() -> None:
+    run = sample_limits.limited()
+    away = Limits(reason="its model lies elsewhere")
+    results = [
+        replace(r, launches=tuple(replace(launch, limits=away) for launch in r.launches))
+        if r.variant.name == "int8"
+        else r
+        for r in run.variants
+    ]
+    notes = measured_limits(replace(run, variants=tuple(results))).notes
+    assert [note for note in notes if "int8" in note] == ["int8: its model lies elsewhere"]

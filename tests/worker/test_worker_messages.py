@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suite.worker.messages import Generated, Load, Made, Memory, Request, Response, pack, unpack
+from suite.worker.__main__ import write
+from suite.worker.messages import Failed, Generated, Load, Made, Memory, Request, Response, pack, unpack
 
 TEXT = st.text(max_size=20)
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -87,3 +88,15 @@ def test_messages_without_fields_are_equal() -> None:
     assert unpack(pack(Memory(
         peak_rss_bytes=1, uss_bytes=None, peak_device_bytes=None, kv_cache_bytes=None, kv_cache_tokens=None
     ))).uss_bytes is None  # fmt: skip
+
+
+def test_an_answer_that_no_message_carries_fails_its_request_and_not_the_worker() -> None:
+    odd = Memory(
+        peak_rss_bytes=1, uss_bytes=1, peak_device_bytes=None, kv_cache_bytes=None, kv_cache_tokens=None,
+        readings={"server_waiting": math.inf},
+    )  # fmt: skip
+    answer = unpack(write(odd))
+    assert isinstance(answer, Failed)
+    assert answer.kind == "failure"
+    assert "Memory cannot be told" in answer.message
+    assert unpack(write(Made())) == Made()

@@ -9,20 +9,24 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from suite.backends.llama_cpp import MAKES
+from suite.backends.server.dialects import DIALECTS
 from suite.backends.server.faults import Secret
 from suite.backends.server.introducing import Met, assemble, meet
-from suite.backends.server.managed import ManagedServer, Started, fill_in, free_port
+from suite.backends.server.managed import ManagedServer, Started, fill_in, free_port, surroundings
 from suite.backends.server.model import ServedModel
 from suite.backends.server.options import ServerOptions
 from suite.backends.server.tokenizing import ServerTokenizer, Tokenizer, tokenizer_of
-from suite.backends.server.wire import Endpoint, Waits, check_url
+from suite.backends.server.wire import Endpoint, Waits, check_url, root_of
 from suite.errors import LoadError, Unavailable
 
 __all__ = ["BACKEND", "Server", "ServerOptions"]
 
 
 class Server:
-    """The ``server`` backend."""
+    """The ``server`` backend.
+
+    `environment` is what a worker would find around it; None takes that of this process, which is one.
+    """
 
     options: ClassVar[type[Any]] = ServerOptions
     requires: ClassVar[tuple[str, ...]] = ()
@@ -30,9 +34,20 @@ class Server:
     makes: ClassVar[tuple[str, ...]] = MAKES
     makers: ClassVar[tuple[str, ...]] = ("llama_cpp",)
 
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        self._environment = environment
+
     def needs_weights(self, options: Mapping[str, Any]) -> bool:
         """Whether the weights must be on this disk: for their tokenizer, or for a server that is started with them."""
         return options.get("tokenizer") != "server" or any("{weights}" in part for part in options.get("command", ()))
+
+    def remembers(self, options: Mapping[str, Any]) -> bool:
+        """Whether nothing keeps a server with these options from answering a prompt out of a cache.
+
+        Of one that is still to be met it is taken to be so: whoever it is, other prompts do no harm.
+        """
+        way, kind = options.get("prefix_cache", "auto"), options.get("kind", "auto")
+        return way == "trust" or (way == "auto" and (kind == "auto" or DIALECTS[kind].forgets == "trust"))
 
     def load(self, weights: Path | None, options: ServerOptions, prompt_format: str) -> ServedModel:
         """Find the server, or start it, and learn how to speak with it.
@@ -44,7 +59,7 @@ class Server:
         secret = _secret_of(options)
         managed = None
         if options.command:
-            endpoint, managed = _start(weights, options, secret)
+            endpoint, managed = self._start(weights, options, secret)
         else:
             endpoint = self.reach(options)
         try:
@@ -55,11 +70,37 @@ class Server:
                 managed.close()
             raise
 
+    def _start(self, weights: Path | None, options: ServerOptions, secret: Secret) -> tuple[Endpoint, ManagedServer]:
+        port = free_port()
+        around = os.environ if self._environment is None else self._environment
+        values = {
+            "port": str(port),
+            "weights": str(weights or ""),
+            "model": options.served_model,
+            "threads": str(options.n_threads or ""),
+            "n_ctx": str(options.n_ctx or ""),
+            "python": sys.executable,
+        }
+        endpoint = Endpoint(f"http://127.0.0.1:{port}", secret, _waits_of(options))
+        started = Started(
+            command=fill_in(options.command, values),
+            env={**surroundings(around), **options.env},
+            health=options.health,
+            startup_s=options.startup_s,
+        )
+        managed = ManagedServer(started, secret)
+        try:
+            managed.wait_until_ready(endpoint)
+        except BaseException:
+            managed.close()
+            raise
+        return endpoint, managed
+
     @staticmethod
     def reach(options: ServerOptions) -> Endpoint:
         """The server at `ServerOptions.url`; nothing is sent. Raises LoadError for an address or a key that cannot be."""
         check_options(options)
-        return Endpoint(options.url.rstrip("/"), _secret_of(options), _waits_of(options))
+        return Endpoint(root_of(options.url), _secret_of(options), _waits_of(options))
 
     @staticmethod
     def _tokenizer_of(met: Met, weights: Path | None, options: ServerOptions, prompt_format: str) -> Tokenizer:
@@ -111,29 +152,6 @@ def _waits_of(options: ServerOptions) -> Waits:
         chunk_s=options.chunk_s,
         retries=options.retries,
     )
-
-
-def _start(weights: Path | None, options: ServerOptions, secret: Secret) -> tuple[Endpoint, ManagedServer]:
-    port = free_port()
-    values = {
-        "port": str(port),
-        "weights": str(weights or ""),
-        "model": options.served_model,
-        "threads": str(options.n_threads or ""),
-        "n_ctx": str(options.n_ctx or ""),
-        "python": sys.executable,
-    }
-    endpoint = Endpoint(f"http://127.0.0.1:{port}", secret, _waits_of(options))
-    started = Started(
-        command=fill_in(options.command, values), env=options.env, health=options.health, startup_s=options.startup_s
-    )
-    managed = ManagedServer(started, secret)
-    try:
-        managed.wait_until_ready(endpoint)
-    except BaseException:
-        managed.close()
-        raise
-    return endpoint, managed
 
 
 BACKEND = Server()

@@ -153,9 +153,21 @@ def _timings(value: Any) -> Timings | None:
 
 
 def _milliseconds(value: Any) -> float:
-    if not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-        raise ValueError(f"a time of {value!r} ms")
-    return value / 1000
+    found = _number(value)
+    if found is None or found < 0:
+        raise ValueError("a time that is no number of milliseconds")
+    return found / 1000
+
+
+def _number(value: Any) -> float | None:
+    """A number of JSON; None for what is none, and for an integer of so many digits that it has no float."""
+    if type(value) not in (int, float):
+        return None
+    try:
+        found = float(value)
+    except OverflowError:
+        return None
+    return found if math.isfinite(found) else None
 
 
 def _logprobs(value: Any) -> tuple[float, ...] | None:
@@ -165,6 +177,8 @@ def _logprobs(value: Any) -> tuple[float, ...] | None:
     told: Any = value.get("token_logprobs")
     if told is None and isinstance(value.get("content"), Sequence):
         told = [entry.get("logprob") if isinstance(entry, dict) else None for entry in value["content"]]
-    if not isinstance(told, list) or not all(isinstance(x, int | float) and math.isfinite(x) and x <= 0 for x in told):
+    if not isinstance(told, list):
         return None
-    return tuple(float(x) for x in told)
+    found = [_number(one) for one in told]
+    known = tuple(one for one in found if one is not None and one <= 0)
+    return known if len(known) == len(found) else None

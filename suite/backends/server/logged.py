@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
-PROMPT = re.compile(r"prompt eval time =\s*([\d.]+) ms /\s*(\d+) tokens")
-STEPS = re.compile(r"(?<!prompt )eval time =\s*([\d.]+) ms /\s*(\d+) runs")
+PROMPT = re.compile(r"prompt eval time =\s*([\d.]+) ms /\s*(\d{1,15}) tokens")
+STEPS = re.compile(r"(?<!prompt )eval time =\s*([\d.]+) ms /\s*(\d{1,15}) runs")
 TOTAL = re.compile(r"total time =\s*([\d.]+) ms")
 
 
@@ -38,14 +39,18 @@ class Logged:
 
 
 def read_log(text: str) -> Logged | None:
-    """The last request in a piece of a log; None where there is none."""
+    """The last request in a piece of a log; None where there is none, or where its numbers are none."""
     prompts, steps, totals = PROMPT.findall(text), STEPS.findall(text), TOTAL.findall(text)
     if not prompts or not steps or not totals:
         return None
-    return Logged(
-        prompt_tokens=int(prompts[-1][1]),
-        prompt_s=float(prompts[-1][0]) / 1000,
-        steps=int(steps[-1][1]),
-        kernel_s=float(steps[-1][0]) / 1000,
-        total_s=float(totals[-1]) / 1000,
-    )
+    try:
+        found = Logged(
+            prompt_tokens=int(prompts[-1][1]),
+            prompt_s=float(prompts[-1][0]) / 1000,
+            steps=int(steps[-1][1]),
+            kernel_s=float(steps[-1][0]) / 1000,
+            total_s=float(totals[-1]) / 1000,
+        )
+    except ValueError:  # more digits than Python reads, or several points
+        return None
+    return found if all(map(math.isfinite, (found.prompt_s, found.kernel_s, found.total_s))) else None

@@ -33,6 +33,7 @@ class Started:
 
     command: Sequence[str]
     env: Mapping[str, str]
+    """All of it."""
     health: str
     startup_s: float
 
@@ -59,7 +60,7 @@ def fill_in(command: Sequence[str], values: Mapping[str, str]) -> list[str]:
 
 
 def surroundings(environment: Mapping[str, str]) -> dict[str, str]:
-    """What of the worker's environment a server gets: all but what leads to this package, for it may be another Python."""
+    """What of a worker's environment a server gets: all but what leads to this package, for it may be another Python."""
     return {
         name: value
         for name, value in environment.items()
@@ -79,7 +80,7 @@ class ManagedServer:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
-            env={**surroundings(os.environ), **started.env},
+            env=dict(started.env),
             start_new_session=True,  # what kills the worker's group must leave the keeper to do its work
         )
         self.pid: int | None = None

@@ -11,6 +11,7 @@ from suite.backends.server.wire import Endpoint
 
 LINE = re.compile(r"(?P<name>[a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(?P<labels>.*)\})?\s+(?P<value>[^\s]+)(?:\s+-?\d+)?\s*$")
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"')
+COUNT = re.compile(r"[0-9]{1,15}")
 MOST_LINES = 100_000
 
 KNOWN: Mapping[str, tuple[str, ...]] = {
@@ -47,7 +48,7 @@ def fetch_metrics(endpoint: Endpoint, path: str) -> dict[str, float]:
 
 
 def parse_metrics(text: str) -> dict[str, float]:
-    """The known quantities, by our name; what is no number, or not there, is left out."""
+    """The known quantities, by our name; what is no finite number, as a sum too, or not there, is left out."""
     sums: dict[str, float] = {}
     blocks: float | None = None
     for line in text.splitlines()[:MOST_LINES]:
@@ -59,6 +60,7 @@ def parse_metrics(text: str) -> dict[str, float]:
             sums[found["name"]] = sums.get(found["name"], 0.0) + value
         if found["name"] == "vllm:cache_config_info":
             blocks = _capacity(dict(LABEL.findall(found["labels"] or "")))
+    sums = finite(sums)
     told = {
         name: next(sums[candidate] for candidate in candidates if candidate in sums)
         for name, candidates in KNOWN.items()
@@ -69,10 +71,16 @@ def parse_metrics(text: str) -> dict[str, float]:
 
 def growth(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
     """Counters by how much they grew, other readings as they are now. A counter that fell was started anew."""
-    return {
+    grown = {
         name: value - before.get(name, 0.0) if name in TOTALS and value >= before.get(name, 0.0) else value
         for name, value in after.items()
     }
+    return finite(grown)
+
+
+def finite(readings: Mapping[str, float]) -> dict[str, float]:
+    """Without what is no number: of two that a server tells, the difference or the share may be none."""
+    return {name: value for name, value in readings.items() if math.isfinite(value)}
 
 
 def decode_rate(grown: Mapping[str, float]) -> dict[str, float]:
@@ -88,7 +96,7 @@ def _capacity(labels: Mapping[str, str]) -> float | None:
     if blocks in ("", "None", "0"):
         blocks = labels.get("num_cpu_blocks", "")
     size = labels.get("block_size", "")
-    return float(int(blocks) * int(size)) if blocks.isdigit() and size.isdigit() else None
+    return float(int(blocks) * int(size)) if COUNT.fullmatch(blocks) and COUNT.fullmatch(size) else None
 
 
 def _number(text: str) -> float | None:

@@ -13,7 +13,7 @@ from suite.backends.server.dialects import GREEDY, Dialect
 from suite.backends.server.faults import ServerFault, quote
 from suite.backends.server.logged import Logged, read_log
 from suite.backends.server.managed import ManagedServer
-from suite.backends.server.metrics import decode_rate, fetch_metrics, growth
+from suite.backends.server.metrics import decode_rate, fetch_metrics, finite, growth
 from suite.backends.server.options import ServerOptions
 from suite.backends.server.overhead import overhead_s
 from suite.backends.server.prompting import CHAT, COMPLETIONS, ChatPrompter, Prompt, Prompter
@@ -230,7 +230,7 @@ class ServedModel:
     def readings(self) -> Mapping[str, float]:
         """See `Remote.readings`: what the server counted and timed itself, beside what the client saw of the same requests."""
         grown = growth(self._metrics_before, self.read_metrics())
-        return {
+        told = {
             "client_requests": float(len(self._seen)),
             "client_retries": float(self.endpoint.retried),
             "client_overhead_s": self._overhead_s,
@@ -245,6 +245,7 @@ class ServedModel:
             **grown,
             **decode_rate(grown),
         }
+        return finite(told)
 
     def read_metrics(self) -> dict[str, float]:
         """What the server tells at its `metrics` path now, by our names; empty where it tells nothing."""

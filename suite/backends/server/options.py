@@ -18,7 +18,7 @@ class ServerOptions:
     MAKES: ClassVar[tuple[str, ...]] = MAKES
 
     url: str = ""
-    """``http://host:port``, without ``/v1``. Left out with `command`: then the port is a free one on this machine."""
+    """``http://host:port``; a ``/v1`` behind it is cut off. Left out with `command`, which listens at a free port here."""
     served_model: str = ""
     """The model's name in requests; left out, the only one that the server lists."""
     kind: Kind = "auto"

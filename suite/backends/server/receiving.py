@@ -55,7 +55,7 @@ def receive(endpoint: Endpoint, path: str, body: Mapping[str, Any]) -> Received:
         received = Received(started_at=opened.started_at)
         try:
             _read_all(opened, endpoint, received, int(body["max_tokens"]) + SPARE)
-        except (ServerFault, ValueError) as fault:
+        except (ServerFault, ValueError, OverflowError) as fault:
             came = f"after {len(received.arrivals)} chunks ({len(received.text)} characters)"
             raise ServerFault(f"{path}: {quote(str(fault), endpoint.secret)} {came}") from None
     return received

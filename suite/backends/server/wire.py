@@ -178,6 +178,11 @@ def check_url(url: str) -> str | None:
     return None
 
 
+def root_of(url: str) -> str:
+    """Where a server's paths begin: other clients are given the address with the ``/v1`` of the protocol behind it."""
+    return url.rstrip("/").removesuffix("/v1").rstrip("/")
+
+
 def _connection(where: SplitResult, timeout_s: float) -> http.client.HTTPConnection:
     host, port = where.hostname or "", where.port
     if where.scheme == "https":
@@ -197,8 +202,8 @@ def _asked_wait(response: http.client.HTTPResponse) -> float | None:
     said = response.headers.get("Retry-After")
     if said is None:
         return None
-    if said.strip().isdigit():
+    if said.strip().isdecimal():  # a superscript is a digit, and no number
         return min(float(said), LONGEST_WAIT_S)
-    with contextlib.suppress(ValueError, TypeError):
+    with contextlib.suppress(ValueError, TypeError, OverflowError):
         return min(max((email.utils.parsedate_to_datetime(said) - clock.now()).total_seconds(), 0.0), LONGEST_WAIT_S)
     return None
