@@ -58,8 +58,10 @@ def doctor_lines(ailments: Sequence[Ailment], width: int) -> Iterator[str]:
     if not ailments:
         return
     alike = _alike(ailments)
+    found = sum(max(len(one.variants), 1) for one in ailments)
+    kinds = f" of {counted(len(alike), 'kind')}" if found > len(alike) else ""
     yield from wrapped(
-        f"Doctor: {counted(len(alike), 'finding')}, none of which fails the run", width, first=" ", rest="   "
+        f"Doctor: {counted(found, 'finding')}{kinds}, none of which fails the run", width, first=" ", rest="   "
     )
     for same in alike[:_MOST_LINES]:
         yield from wrapped(_sentence(same), width, first="   ", rest="     ")

@@ -105,11 +105,11 @@ class _Screen:
     def _numbers(self) -> Iterator[str]:
         values = {m.metric: m.value for m in self._result.measurements if m.scope == ALL}
         kld, same = values.get("mean_kld"), values.get("same_top_1")
-        if kld is None:
-            yield from self._said("fidelity was not measured of it in this run")
-            return
         batched = [one for one in self._forced if one.path == "batched"]
         count = sum(len(one.kld) - len(one.broken) for one in batched)
+        if kld is None:
+            yield from self._said(self._unmeasured(batched, count))
+            return
         text = f"mean KLD {wording.nats(kld)} nats over {count} positions of {wording.counted(len(batched), 'answer')}"
         yield from self._said(text + (f"; same likeliest token at {100 * same:.1f} %" if same is not None else ""))
         legs = next((legs for legs in legs_of(self._run) if legs.variant == self._name), None)
@@ -117,6 +117,14 @@ class _Screen:
             yield from self._said(f"made of: {one_line(describe_legs(legs))}")
         if (distance := values.get(PATH_DISTANCE)) is not None and distance > 0:
             yield from self._said(f"its own prefill and decode paths are {wording.nats(distance)} nats apart")
+
+    def _unmeasured(self, batched: Sequence[Forced], count: int) -> str:
+        """Why there is no mean with an interval; a part of the cases has a mean of its own all the same."""
+        if not count:
+            return "fidelity was not measured of it in this run"
+        mean = math.fsum(value for one in batched for at, value in enumerate(one.kld) if at not in one.broken) / count
+        answers = wording.counted(len(batched), "answer")
+        return f"KLD {wording.nats(mean)} nats over {count} positions of {answers}: too few to be held against anything"
 
     # -------------------------------------------------------------------------------------------------- causes
 

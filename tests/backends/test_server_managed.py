@@ -94,6 +94,14 @@ def test_it_does_not_outlive_its_keeper(tmp_path: Path) -> None:
             worker.ask(generate(), 30)
 
 
+def test_a_program_that_is_not_there_is_named() -> None:
+    says = (
+        r"could not be started: No such file or directory: llama-server-nope; install the program, or correct `command`"
+    )
+    with Worker("v") as worker, pytest.raises(LoadError, match=says):
+        worker.ask(load(["llama-server-nope", "--port", "{port}"]), 60)
+
+
 def test_one_that_dies_while_it_starts_is_told_with_its_last_lines() -> None:
     code = "import sys; sys.stderr.write('no such quantization: q9\\n'); sys.exit(4)"
     with (

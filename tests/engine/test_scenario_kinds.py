@@ -11,6 +11,7 @@ import pytest
 from support.in_process import InProcessLauncher, make_matrix, make_variant
 
 from suite.engine.assembling import identity_of
+from suite.engine.slices import Place
 from suite.engine.timing import SpeedPass, SpeedSink
 from suite.errors import QuantdriftError
 from suite.metrics import measure
@@ -197,3 +198,13 @@ def test_everything_outlives_the_journal(tmp_path: Path) -> None:
         for sample in taken.samples:
             journal.append(sample)
     assert [entry.record for entry in read_journal(tmp_path / "again.jsonl")] == taken.samples
+
+
+def test_a_slice_that_is_taken_again_has_other_prompts_only_where_a_server_may_hold_the_first_ones() -> None:
+    plain = Place(passage=tuple(range(500)), launch=0, round=0, seed=3)
+    assert plain.again(1).prompt(40) == plain.again(0).prompt(40) == plain.prompt(40)
+    salted = replace(plain, salt="of this run")
+    first, second = (salted.again(attempt).prompt(40) for attempt in (0, 1))
+    assert first[:8] != second[:8]
+    assert first[8:] == second[8:] == plain.prompt(32)
+    assert replace(salted, launch=1).prompt(40)[:8] != salted.prompt(40)[:8]

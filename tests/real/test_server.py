@@ -69,7 +69,7 @@ def test_what_is_timed_has_as_many_tokens_as_were_asked_for(both: tuple[LiveVari
     direct, served = both
     passage = direct.encode(PASSAGE)
     for turn in range(4):
-        prompt = scenario_prompt(passage, 64, turn)
+        prompt = scenario_prompt(passage, 64, turn, "salt" if turn % 2 else "")
         expected, _ = direct.generate(prompt, 16, stop_at_end=False)
         answer, _ = served.generate(prompt, 16, stop_at_end=False)
         assert answer.evaluated_tokens == 64
@@ -88,6 +88,12 @@ def test_a_prompt_that_came_out_of_the_cache_is_seen(launch: Launch, installed: 
         again, _ = trusted.generate(prompt, 8, stop_at_end=True)
         assert first.evaluated_tokens == len(prompt)
         assert again.evaluated_tokens < len(prompt)
+        passage = trusted.encode(PASSAGE)
+        asked = [(run, turn) for run in ("this run", "that run") for turn in range(2)]
+        timed = [
+            trusted.generate(scenario_prompt(passage, 64, turn, run), 2, stop_at_end=False)[0] for run, turn in asked
+        ]
+        assert all(answer.evaluated_tokens >= 62 for answer in timed)  # what is left is BOS, and a token by chance
 
 
 def test_chats_are_counted_alike(launch: Launch, installed: None) -> None:

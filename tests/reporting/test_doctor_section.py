@@ -47,7 +47,7 @@ def test_a_healthy_run_has_no_such_section() -> None:
 def test_the_end_of_a_run_shows_five_and_where_the_others_are() -> None:
     shown = list(doctor_lines(fold_items(findings(ailing())), 200))
     assert len(shown) == 7
-    assert shown[0] == " Doctor: 8 findings, none of which fails the run"
+    assert shown[0] == " Doctor: 22 findings of 8 kinds, none of which fails the run"
     assert "memory headroom of fp16, q8_0, q4_k_m, e.g. fp16: 7.9 GB" in shown[5]
     assert shown[6] == "   and 3 more: quantdrift doctor"
 

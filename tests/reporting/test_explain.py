@@ -117,3 +117,17 @@ def test_broken_logits_are_told() -> None:
     broken = tuple(replace(one, broken=(4, 5)) if one.variant == "q4_k_m" else one for one in run.forced)
     text = shown(replace(run, forced=broken), "q4_k_m", width=300)
     assert "logits are no numbers at 18 positions: code/apples from position 4 (batched)" in text
+
+
+def test_fidelity_of_a_part_of_the_cases_is_told_and_not_denied() -> None:
+    run = fidelity.damaged()
+    part = replace(
+        run,
+        variants=tuple(
+            replace(r, measurements=tuple(m for m in r.measurements if m.metric != "mean_kld")) for r in run.variants
+        ),
+    )
+    text = shown(part, "q4_k_m")
+    assert "fidelity was not measured" not in text
+    assert "too few to be held against anything" in text
+    assert "fidelity was not measured" in shown(replace(part, forced=()), "q4_k_m")

@@ -31,7 +31,7 @@ def keep(command: Sequence[str]) -> int:
             preexec_fn=_die_with_keeper,  # noqa: PLW1509 - this process has one thread
         )
     except OSError as fault:
-        _tell(f"failed {fault.strerror}: {fault.filename}")
+        _tell(f"could not be started: {fault.strerror}: {fault.filename}")
         return 127
     _tell(f"pid {server.pid}")
     while server.poll() is None:

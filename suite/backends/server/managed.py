@@ -109,6 +109,8 @@ class ManagedServer:
         end = clock.monotonic() + self._started.startup_s
         pause = threading.Event()
         while clock.monotonic() < end:
+            if self.ending is not None and self.pid is None:
+                raise LoadError(f"{self._name} {self.ending}; install the program, or correct `command`{self.told()}")
             if self.ending is not None:
                 raise LoadError(f"{self._name} {self.ending} while it started{self.told()}")
             if _is_well(endpoint, self._started.health):
