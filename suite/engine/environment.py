@@ -7,16 +7,15 @@ import json
 import os
 import platform
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import psutil
 
 from suite.engine.conditions import count_processes, read_governor, read_grants, read_power, read_thread_variables
 from suite.records import Environment
-
-T = TypeVar("T")
+from suite.worker.nvml import ask_nvml
 
 ISA_FLAGS = ("sse4_2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512vl", "avx512_vnni", "avx512_bf16", "avx_vnni",
              "amx_int8", "asimd", "asimddp", "i8mm", "bf16", "sve", "sve2")  # fmt: skip
@@ -57,7 +56,7 @@ def capture_environment(*, cpuinfo: Path = Path("/proc/cpuinfo")) -> Environment
         suspects["governor"] = governor
     readings = {**_read_state(), **read_grants(), "thread variables": read_thread_variables()}
     for question in (count_processes, read_power):
-        readings.update(_ask_nvml(question) or {})
+        readings.update(ask_nvml(question) or {})
     return Environment(machine=_slug(identity), identity=identity, suspects=suspects, readings=readings)
 
 
@@ -84,7 +83,7 @@ def _read_cpu(cpuinfo: Path) -> tuple[str, frozenset[str]]:
 
 def free_device_bytes() -> int | None:
     """Memory that is free now on all NVIDIA devices together; None where there are none."""
-    return _ask_nvml(lambda nvml, handles: sum(int(nvml.nvmlDeviceGetMemoryInfo(handle).free) for handle in handles))
+    return ask_nvml(lambda nvml, handles: sum(int(nvml.nvmlDeviceGetMemoryInfo(handle).free) for handle in handles))
 
 
 def _read_devices() -> dict[str, str]:
@@ -99,26 +98,7 @@ def _read_devices() -> dict[str, str]:
             "driver": str(nvml.nvmlSystemGetDriverVersion()),
         }
 
-    return _ask_nvml(describe) or {}
-
-
-def _ask_nvml(question: Callable[[Any, list[Any]], T]) -> T | None:
-    """The answer to a question about the NVIDIA devices; None without NVML, without a device, or when it fails."""
-    try:
-        import pynvml
-    except ImportError:
-        return None
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return None
-    try:
-        handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
-        return question(pynvml, handles) if handles else None
-    except pynvml.NVMLError:
-        return None
-    finally:
-        pynvml.nvmlShutdown()
+    return ask_nvml(describe) or {}
 
 
 def _read_state() -> dict[str, float | str]:

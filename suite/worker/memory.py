@@ -10,6 +10,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from suite.worker.nvml import ask_nvml
+
 SMAPS = Path("/proc/self/smaps_rollup")
 MAPPINGS = Path("/proc/self/smaps")
 STATUS = Path("/proc/self/status")
@@ -106,23 +108,9 @@ def _field(file: Path, name: str) -> int | None:
 
 def device_bytes(processes: Sequence[int] | None = None) -> int | None:
     """Memory that NVML says this process, or `processes`, hold on all NVIDIA devices; None without NVML or a device."""
-    try:
-        import pynvml
-    except ImportError:
-        return None
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return None
-    try:
-        holders = frozenset([os.getpid()] if processes is None else processes)
-        count = pynvml.nvmlDeviceGetCount()
-        held = [_held(pynvml, pynvml.nvmlDeviceGetHandleByIndex(index), holders) for index in range(count)]
-    except pynvml.NVMLError:
-        return None
-    finally:
-        pynvml.nvmlShutdown()
-    return sum(held) if any(held) else None
+    holders = frozenset([os.getpid()] if processes is None else processes)
+    held = ask_nvml(lambda nvml, devices: sum(_held(nvml, device, holders) for device in devices))
+    return held or None
 
 
 def _held(nvml: object, device: object, holders: frozenset[int]) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from suite import clock
+from suite.worker.nvml import ask_nvml
 
 CPUS = Path("/sys/devices/system/cpu")
 COUNTERS = ("core_throttle_count", "package_throttle_count")
@@ -55,21 +56,7 @@ def _throttle_events(root: Path, cpus: Sequence[int]) -> int | None:
 
 def _held_down_ns() -> int | None:
     """Nanoseconds for which power or heat held down the clock of an NVIDIA device; None where NVML does not tell."""
-    try:
-        import pynvml
-    except ImportError:
-        return None
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return None
-    try:
-        devices = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
-        return max((violation_ns(pynvml, device) for device in devices), default=None)
-    except pynvml.NVMLError:
-        return None
-    finally:
-        pynvml.nvmlShutdown()
+    return ask_nvml(lambda nvml, devices: max(violation_ns(nvml, device) for device in devices))
 
 
 def violation_ns(nvml: Any, device: Any) -> int:
