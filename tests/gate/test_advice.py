@@ -19,6 +19,7 @@ from suite.gate.advice.answering import Answer, answer_limit, hold
 from suite.gate.advice.asked import QUANTITIES, Asked, Limit, Name, Preference, order_limits
 from suite.gate.advice.choosing import choose
 from suite.gate.advice.estimates import Estimate, find_estimates
+from suite.gate.advice.settling import settle_limit
 from suite.gate.loss import bounds, lost_credit
 from suite.records import ALL, Gate, Run, Verdict
 from suite.stats.binomial import net_loss_bounds
@@ -519,6 +520,14 @@ def test_whatever_is_measured_tightening_a_limit_never_helps_a_variant(
         before = of(loose, one.variant).answer
         if before is not None and one.answer is not None:
             assert order.index(one.answer) <= order.index(before)
+
+
+def test_a_limit_as_small_as_a_number_can_be_is_no_fault() -> None:
+    (limit,) = order_limits({"kld": 2e-169})
+    near = replace(find_estimates(sample.healthy(), "short")["q8_0"]["kld"], value=4e-169, interval=(0.0, 0.01))
+    step = settle_limit(near, limit, names=("fp16", "q8_0"), command="pytest")
+    assert step.cases is None
+    assert step.sentence
 
 
 def test_losses_of_other_shapes_are_not_mistaken() -> None:

@@ -90,8 +90,11 @@ def _cases_by_width(estimate: Estimate, limit: Limit) -> int | None:
     if estimate.interval is None or not gap:
         return 2 * max(estimate.n, 1) if estimate.interval is None else None
     wide = max(abs(end - (estimate.value or 0.0)) for end in estimate.interval)
-    needed = max(math.ceil(estimate.n * (wide / gap) ** 2), estimate.n + 1)
-    return needed if needed <= MOST_CASES else None
+    if wide / gap > math.sqrt(
+        MOST_CASES / max(estimate.n, 1)
+    ):  # before it is squared: a limit may be as small as a number can be
+        return None
+    return max(math.ceil(estimate.n * (wide / gap) ** 2), estimate.n + 1)
 
 
 # ------------------------------------------------------------------------------------------------------- launches
