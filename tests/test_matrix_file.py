@@ -269,8 +269,9 @@ def test_a_scenario_may_be_of_one_kind_and_what_is_not_said_is_plain(tmp_path: P
 @pytest.mark.parametrize(("text", "says"), [
     ("kept_tokens = 64", "kept_tokens = 64 leaves nothing of 64 prompt tokens to evaluate"),
     ("kept_tokens = 8\nturns = 2", "'kept_tokens' and 'turns' exclude one another"),
-    ("batch = 2\nreloads = 1", "'batch' and 'reloads' exclude one another"),
+    ("batch = 2\nreloads = 3", "'batch' and 'reloads' exclude one another"),
     ("batch = 2\nwatch = true", "'watch' goes with one sequence in one turn"),
+    ("reloads = 2", "reloads = 2 cannot tell a leak from a pool that fills once"),
     ("batch = 0", "key 'scenarios.odd.batch'"),
     ("turn = 2", "did you mean 'turns'?"),
 ])  # fmt: skip

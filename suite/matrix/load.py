@@ -16,6 +16,8 @@ from suite.records import Budget, Deadlines, Matrix, Protocol, Scenario, Toleran
 from suite.schema import parse
 
 VARIANT_NAME = re.compile(r"[a-z0-9][a-z0-9_.]*")
+FEWEST_RELOADS = 3
+"""Cycles from which on a median leaves out the one in which a library fills its pools."""
 MODEL_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*")
 
 
@@ -130,6 +132,11 @@ def _check_scenarios(file: Path, scenarios: Sequence[Scenario]) -> None:
             faults.append(f"{where}: {' and '.join(asked)} exclude one another; make a scenario of each")
         if scenario.watch and asked not in ([], ["'kept_tokens'"]):
             faults.append(f"{where}: 'watch' goes with one sequence in one turn; take it out, or take out {asked[0]}")
+        if 0 < scenario.reloads < FEWEST_RELOADS:
+            faults.append(
+                f"{where}: reloads = {scenario.reloads} cannot tell a leak from a pool that fills once; make it "
+                f"{FEWEST_RELOADS} or more"
+            )
         if scenario.kept_tokens >= scenario.prompt_tokens:
             faults.append(
                 f"{where}: kept_tokens = {scenario.kept_tokens} leaves nothing of {scenario.prompt_tokens} prompt tokens "

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from support import sample_stories as stories
 
-from suite.records import Measurement, Run, Scenario
+from suite.records import Measurement, Run, Scenario, Verdict
 from suite.reporting import markdown
 from suite.reporting.model import build_report
+from suite.reporting.unmeasured import unmeasured
 
 PLAIN = Scenario(name="short", prompt_tokens=64, new_tokens=16)
 TALK = Scenario(name="talk", prompt_tokens=100, new_tokens=10, turns=4)
@@ -72,3 +73,37 @@ def test_what_a_variant_and_a_scenario_are_called_cannot_break_the_table() -> No
     rows = section(run_of(PLAIN, replace(TALK, name="talk")))
     width = {line.replace("\\|", "").count("|") for line in rows if line.startswith("|")}
     assert width == {11}
+
+
+def test_a_busy_machine_is_one_sentence_however_many_scenarios_there_are() -> None:
+    run = stories.healthy()
+    first, *others = run.variants
+    busy = tuple(
+        Measurement(
+            metric="itl_s",
+            scope=f"s{number}",
+            value=0.01,
+            status="contended",
+            reason=f"{number} of {number} samples contended",
+        )
+        for number in range(1, 6)
+    )
+
+    def told(count: int) -> list[str]:
+        variants = (replace(first, measurements=(*first.measurements, *busy[:count])), *others)
+        return [said for said in unmeasured(replace(run, variants=variants)) if said.startswith("no clean sample")]
+
+    assert len(told(3)) == 3
+    assert told(5) == ["no clean sample: fp16 in s1, s2, s3, s4, s5; in s1, for one: 1 of 1 samples contended"]
+
+
+def test_what_a_finding_says_of_a_scenario_is_not_said_again_of_its_other_metrics() -> None:
+    run = run_of(PLAIN, DEEP)
+    reason = "it needs 4048 tokens of context, and the variant has 2048"
+    assert any(reason in said for said in unmeasured(run))
+    finding = next(f for f in run.findings if f.variant == run.variants[1].variant.name)
+    spoken = replace(
+        finding, metric="decode_tok_s", scope="deep", verdict=Verdict.NOT_MEASURED,
+        comparison=replace(finding.comparison, reason=reason),
+    )  # fmt: skip
+    assert not any(reason in said for said in unmeasured(replace(run, findings=(*run.findings, spoken))))
