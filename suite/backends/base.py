@@ -318,6 +318,20 @@ class Batching(Protocol):
         ...
 
 
+@runtime_checkable
+class Scoring(Protocol):
+    """The part of `Forcing` that a server may have: it says how likely the tokens of a prompt are, in batches alone."""
+
+    def score(self, prompt: Sequence[int], answer: Sequence[int]) -> Sequence[Mapping[int, float]] | None:
+        """Of each token of `answer`, after `prompt` and what is before it: the natural logarithm of its probability under the
+        softmax over the whole vocabulary, by token, and beside it those of the likeliest tokens that the server tells.
+
+        A value that is no number stands for logits that are none. None where the server was not to be asked for them. Raises
+        ValueError if prompt and answer do not fit the context.
+        """
+        ...
+
+
 MOST_ROWS = 64
 """Positions whose logits `Forcing.force` lets a library hold at once: memory is bounded by it, whatever the context."""
 

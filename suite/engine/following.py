@@ -119,7 +119,7 @@ class Following:
             self._deaf.add(live.variant.name)
             return
         records, rows = found
-        if self.is_unquantized(live.variant):
+        if self.is_unquantized(live.variant) and not rows.told:  # a server may hold the weights in another type
             self._kept.setdefault(live.variant.name, {})[case.id] = rows
         for record in records:
             self._record(record)

@@ -145,7 +145,14 @@ class _Start:
             reference_logprobs=_shorten(self.base.chosen),
             departures=tuple(_departures(self.base, rows)),
             broken=rows.broken,
+            untold=_count_untold(rows) if rows.told else None,
         )
+
+
+def _count_untold(rows: Rows) -> int:
+    import numpy
+
+    return int(numpy.isnan(rows.logprobs).sum())
 
 
 def _ask(live: LiveVariant, traced: TracedCase, base: Rows, *, batched: bool) -> Rows | None:
@@ -168,9 +175,19 @@ def _departures(base: Rows, rows: Rows) -> Iterable[Departure]:
                 position=position,
                 token=int(rows.best[position]),
                 logprob=_short(rows.best_logprob[position]),
-                lead=_short(rows.best_logprob[position] - rows.logprobs[position, 0]),
+                lead=_lead(rows, position),
                 reference_logprob=_told_of(base, position, int(rows.best[position])),
             )
+
+
+def _lead(rows: Rows, position: int) -> float:
+    """How much likelier the variant finds its own token than the reference's; where a server does not tell of that one, it is
+    no likelier than all untold ones together, and the lead at least this.
+    """
+    import numpy
+
+    told = rows.logprobs[position, 0]
+    return _short(max(rows.best_logprob[position] - (rows.rest[position] if numpy.isnan(told) else told), 0.0))
 
 
 def _told_of(base: Rows, position: int, token: int) -> float | None:

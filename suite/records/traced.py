@@ -100,6 +100,9 @@ class Forced:
     departures: tuple[Departure, ...] = ()
     broken: tuple[int, ...] = ()
     """Positions whose logits were no numbers."""
+    untold: int | None = None
+    """Where it was a server that told: how many of the trace's tokens, over all positions, it did not tell of. They count as
+    one with all others."""
     distance: tuple[float | None, ...] | None = None
     """Decode path: KL divergence of the variant's batched distribution from it, at each position; None where the logits of
     either path were no numbers."""

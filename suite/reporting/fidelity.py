@@ -35,6 +35,8 @@ class Fidelity:
     cases: int
     positions: int
     """Along the batched path, broken ones left out."""
+    untold: float
+    """Tokens that the reference tells of and a server did not, a position."""
     legs: Legs | None
     """None for the reference itself, and where all logits are broken."""
 
@@ -68,15 +70,22 @@ def measured_fidelity(run: Run) -> tuple[Fidelity, ...]:
                 domains={s: value for (metric, s), value in measured.items() if metric == _KLD and s != ALL},
                 cases=len(batched),
                 positions=sum(len(one.kld) - len(one.broken) for one in batched),
+                untold=_a_position(batched),
                 legs=legs.get(name),
             )
         )
     return tuple(found)
 
 
+def _a_position(forced: Sequence[Forced]) -> float:
+    positions = sum(len(one.kld) for one in forced)
+    return sum(one.untold or 0 for one in forced) / positions if positions else 0.0
+
+
 def legs_of(run: Run) -> tuple[Legs, ...]:
     """What the divergence of each variant of the run is made of."""
     reference = run.matrix.reference
+    served = {one.variant for one in run.forced if one.untold is not None}  # weights that nobody here knows
     return split_legs(
         _own_forced(run),
         [result.variant.name for result in run.variants],
@@ -86,6 +95,7 @@ def legs_of(run: Run) -> tuple[Legs, ...]:
             result.variant.name
             for result in run.variants
             if result.artifact and result.artifact.bpw is not None and result.artifact.bpw >= UNQUANTIZED_BPW
+            if result.variant.name not in served
         },
     )
 
@@ -122,6 +132,7 @@ def fidelity_remarks(rows: Sequence[Fidelity]) -> tuple[str, ...]:
         "KLD is the mean divergence from the reference along its own answers, nats a token, a lower bound; its parts and "
         "tails are in report.md, answers token by token in: quantdrift explain"
     ]
+    said += [f"{row.variant}: {describe_untold(row)}" for row in rows if row.untold]
     mixed = [row.variant for row in rows if row.legs is not None and row.legs.made == "mixed"]
     if mixed:
         said.append(
@@ -129,6 +140,14 @@ def fidelity_remarks(rows: Sequence[Fidelity]) -> tuple[str, ...]:
             "variant of the same engine in the matrix, before them, to tell them apart"
         )
     return tuple(said)
+
+
+def describe_untold(row: Fidelity) -> str:
+    """What a server leaves open, in words."""
+    return (
+        f"of the reference's likeliest tokens its server does not tell {row.untold:.2g} a position; they count as one with the "
+        "rest, which makes its KLD a lower bound of that of the others (raise prompt_logprobs)"
+    )
 
 
 # ------------------------------------------------------------------------------------------------------- Markdown
@@ -156,8 +175,9 @@ def _section(rows: Sequence[Fidelity], domains: Sequence[str]) -> Iterator[str]:
     yield from _table([*heads, "path distance"], [_overall(row) for row in rows])
     yield _NOTE
     yield ""
-    yield from (f"- {_of(row)}" for row in rows if row.values.get(BROKEN))
-    yield from [""] if any(row.values.get(BROKEN) for row in rows) else []
+    notes = [f"- {_of(row)}" for row in rows if row.values.get(BROKEN)]
+    notes += [f"- {markdown_code(row.variant)}: {markdown(describe_untold(row))}." for row in rows if row.untold]
+    yield from [*notes, ""] if notes else []
     if any(row.legs for row in rows):
         yield "What it is made of, each leg a mean KLD; legs do not add up exactly, since divergences do not:"
         yield ""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from suite.errors import UsageError
@@ -12,6 +13,8 @@ from suite.worker.messages import Examined
 LEAST = -1000.0
 """Nats: log-probabilities below it are sent as it. Their probability is 0 in double precision, and no message carries an
 infinity."""
+ROUNDING = 1e-3
+"""Nats: a logarithm of a probability above it is none."""
 
 
 def examine(rows: Iterator[Any], answer: Sequence[int], *, top: int, asked: Sequence[Sequence[int]] | None) -> Examined:
@@ -59,6 +62,61 @@ def examine(rows: Iterator[Any], answer: Sequence[int], *, top: int, asked: Sequ
         ids=pack(ids[:, :width]) if asked is None else "",
         logprobs=pack(logprobs[:, :width]),
         broken=broken,
+        **{name: pack(values) for name, values in floats.items()},
+    )
+
+
+UNTOLD = math.nan
+"""Log-probability of a token that was asked for and is not among those that a server tells."""
+
+
+def examine_told(
+    told: Sequence[Mapping[int, float]],
+    answer: Sequence[int],
+    *,
+    top: int,
+    asked: Sequence[Sequence[int]] | None,
+) -> Examined:
+    """As `examine`, from the log-probabilities of some tokens at each position instead of from logits.
+
+    A token that is asked for and not told is `UNTOLD`; what is left for all others holds it then. That rest is what the told
+    tokens that nobody asked for have, and what is missing from a sum of 1: never 0 by rounding alone while a server tells
+    more tokens than are asked for.
+
+    Raises RuntimeError when there are fewer or more positions than tokens, or one does not tell of its own token.
+    """
+    import numpy
+
+    if len(told) != len(answer):
+        raise RuntimeError(f"the backend told of {len(told)} positions for an answer of {len(answer)} tokens")
+    width = len(asked[0]) if asked else min([top, *map(len, told)])
+    floats = {name: numpy.zeros(len(answer), "<f4") for name in ("chosen", "best_logprob", "rest")}
+    best = numpy.zeros(len(answer), "<i4")
+    ids = numpy.zeros((len(answer), width), "<i4")
+    logprobs = numpy.zeros((len(answer), width), "<f4")
+    broken: list[int] = []
+    for position, (token, known) in enumerate(zip(answer, told, strict=True)):
+        if token not in known:
+            raise RuntimeError(f"the backend does not tell of token {token} at position {position} of the answer")
+        if any(math.isnan(value) or value > ROUNDING for value in known.values()):
+            broken.append(position)
+            continue
+        ranked = sorted(known, key=lambda one: (-known[one], one))
+        kept = list(asked[position]) if asked else ranked[:width]
+        best[position], ids[position] = ranked[0], kept
+        logprobs[position] = [max(known[one], LEAST) if one in known else UNTOLD for one in kept]
+        floats["chosen"][position] = max(known[token], LEAST)
+        floats["best_logprob"][position] = max(known[ranked[0]], LEAST)
+        beside = math.fsum(math.exp(value) for one, value in known.items() if one not in set(kept))
+        missing = 1.0 - math.fsum(map(math.exp, known.values()))
+        floats["rest"][position] = _log_of(beside + max(missing, 0.0))
+    return Examined(
+        width=width,
+        best=pack(best),
+        ids=pack(ids) if asked is None else "",
+        logprobs=pack(logprobs),
+        broken=broken,
+        told=True,
         **{name: pack(values) for name, values in floats.items()},
     )
 

@@ -194,6 +194,8 @@ class Examined:
     """Of all other tokens together."""
     broken: list[int]
     """Positions whose logits are no numbers."""
+    told: bool = False
+    """By a server, of some tokens alone: what was asked for may be missing (NaN)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

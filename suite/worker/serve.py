@@ -23,6 +23,7 @@ from suite.backends.base import (
     Prefilled,
     Probing,
     Remote,
+    Scoring,
     Seeing,
     Stopping,
     Telling,
@@ -30,7 +31,7 @@ from suite.backends.base import (
 )
 from suite.errors import LoadError, QuantdriftError, Unavailable, UsageError, VariantInvalid
 from suite.worker import memory
-from suite.worker.forcing import examine
+from suite.worker.forcing import examine, examine_told
 from suite.worker.messages import (
     Encode,
     Encoded,
@@ -219,6 +220,10 @@ class Server:
 
     def _force(self, request: Force) -> Examined:
         model = self._loaded
+        if isinstance(model, Scoring) and request.batched:
+            told = model.score(request.prompt, request.answer)
+            if told is not None:
+                return examine_told(told, request.answer, top=request.top, asked=request.asked)
         if not isinstance(model, Forcing):
             return Examined(width=0, chosen="", best="", best_logprob="", ids="", logprobs="", rest="", broken=[])
         rows = model.force(request.prompt, request.answer, batched=request.batched)

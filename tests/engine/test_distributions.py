@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suite.engine.distributions import Rows, divergence, unpack
-from suite.worker.forcing import LEAST, examine
+from suite.worker.forcing import LEAST, examine, examine_told, log_softmax
 from suite.worker.messages import Examined
 
 VOCABULARY = 12
@@ -100,3 +100,45 @@ def test_arrays_are_single_precision_and_of_one_row_a_position() -> None:
     assert {values.dtype for values in (rows.best, rows.ids)} == {numpy.dtype("<i4")}
     assert (rows.chosen.shape, rows.ids.shape, rows.logprobs.shape) == ((5,), (5, 2), (5, 2))
     assert divergence(rows, rows).dtype == numpy.float64
+
+
+def served(logits: Sequence[Sequence[float]], tell: int, asked: Any) -> Rows:
+    """As a server tells: the likeliest at each position, and the answer's own token, which is 0."""
+    rows = [log_softmax(numpy.array(row, numpy.float64)).tolist() for row in logits]
+    known = [{token: row[token] for token in {0, *sorted(range(len(row)), key=lambda t: -row[t])[:tell]}} for row in rows]
+    found = unpack(examine_told(known, [0] * len(rows), top=4, asked=asked))
+    assert found is not None
+    return found
+
+
+@given(ROW, ROW)
+def test_a_server_that_tells_everything_is_as_far_as_its_logits_say(base: list[float], other: list[float]) -> None:
+    first = told([base])
+    by_logits = divergence(first, told([other], asked=first.ids.tolist()))
+    by_telling = divergence(first, served([other], VOCABULARY, first.ids.tolist()))
+    assert by_telling.tolist() == pytest.approx(by_logits.tolist(), abs=1e-5)
+
+
+@given(ROW, ROW, st.integers(1, VOCABULARY))
+def test_a_server_that_tells_less_is_never_further(base: list[float], other: list[float], tell: int) -> None:
+    """Where it is the likeliest tokens of a smooth distribution that are told: merging more never adds to a divergence."""
+    first = told([base])
+    (everything,) = divergence(first, told([other], asked=first.ids.tolist()))
+    (less,) = divergence(first, served([other], tell, first.ids.tolist()))
+    assert 0 <= less <= everything + 1e-5
+
+
+def test_an_untold_token_goes_into_the_bucket_on_both_sides() -> None:
+    """p = 1/2, 1/4, 1/8, 1/8 and q = 1/4, 1/4, 1/4, 1/4 of which one is told: 1/2 ln 2 + 1/2 ln (1/2 / (3/4))."""
+    p, q = ([math.log(share) for share in shares] for shares in ((0.5, 0.25, 0.125, 0.125), (0.25, 0.25, 0.25, 0.25)))
+    first = told([p], top=3)
+    other = unpack(examine_told([{0: q[0]}], [0], top=3, asked=first.ids.tolist()))
+    assert other is not None
+    assert numpy.isnan(other.logprobs).tolist() == [[False, True, True]]
+    assert divergence(first, other).tolist() == pytest.approx([0.5 * math.log(2) + 0.5 * math.log(0.5 / 0.75)])
+    assert divergence(other, first).tolist() == pytest.approx([0.25 * math.log(0.5) + 0.75 * math.log(0.75 / 0.5)])
+
+
+def test_positions_that_are_missing_are_a_failure() -> None:
+    with pytest.raises(RuntimeError, match="of 1 positions for an answer of 2"):
+        examine_told([{0: -1.0}], [0, 0], top=3, asked=None)

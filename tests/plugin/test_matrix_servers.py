@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any
 
@@ -106,3 +107,34 @@ def test_a_server_that_may_remember_is_timed_with_prompts_of_this_run_alone(proj
     assert {len(prompt) for prompt in first["one"]} == {24}
     heads = [prompt[:8] for prompt in (*first["one"], *second["one"])]
     assert len(set(heads)) == len(heads) >= 8
+
+
+def scored(prompt: list[int]) -> list[dict[str, Any] | None]:
+    """Of each token of a prompt that it has nine tenths, and of two others."""
+    shares = {ord("q"): 0.06, ord("z"): 0.03}
+    return [None, *({str(t): {"logprob": math.log(p)} for t, p in {**shares, token: 0.9}.items()} for token in prompt[1:])]
+
+
+def test_a_server_that_tells_of_prompts_is_held_against_the_reference(project: ForeignProject) -> None:
+    with FakeOpenAI(replies=REPLIES).running() as fake:
+        fake.scored = scored
+        served = options(url=fake.url, prompt_logprobs=3)
+        project.write_matrix({"fp": {"reference": True}, "served": served}, protocol=QUICK)
+        project.run("--matrix-only=answers")
+        variants = {variant["name"]: variant for variant in project.read_run()["variants"]}
+    measured = variants["served"]["metrics"]
+    assert measured["mean_kld"]["scopes"]["all"]["value"] > 0
+    assert measured["same_top_1"]["scopes"]["all"]["value"] == 1
+    assert measured["broken_logits"]["scopes"]["all"]["value"] == 0
+    report = (project.root / ".quantdrift" / "latest" / "report.md").read_text()
+    assert "of the reference's likeliest tokens its server does not tell" in report
+
+
+def test_why_a_server_cannot_be_held_against_the_reference_is_said(project: ForeignProject) -> None:
+    with FakeOpenAI(replies=REPLIES).running() as fake:
+        served = options(url=fake.url, prompt_logprobs=256)
+        project.write_matrix({"fp": {"reference": True}, "served": served}, protocol=QUICK)
+        result = project.run("--matrix-only=answers")
+        found = {(one["variant"], one["metric"]): one for one in project.read_run()["findings"]}
+    assert result.ret == 0
+    assert "which is greater than max allowed: 20" in found["served", "mean_kld"]["reason"]

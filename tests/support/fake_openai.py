@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -72,6 +72,8 @@ class FakeOpenAI:
     thrown_s: float = 0.0
     thrown_status: int = 200
     metrics: str = ""
+    scored: Callable[[list[int]], list[dict[str, Any] | None]] | None = None
+    """A prompt → its ``prompt_logprobs``; without it they are refused."""
     port: int = 0
     key: str = ""
     _released: threading.Event = field(default_factory=threading.Event)
@@ -156,6 +158,9 @@ class _Handler(BaseHTTPRequestHandler):
             case "/apply-template":
                 self._answer_json(200, {"prompt": rendered(body)})
             case "/v1/completions" | "/v1/chat/completions" | "/api/generate":
+                if body.get("prompt_logprobs"):
+                    self._score(body)
+                    return
                 if body.get("stream") is False:
                     self.fake.thrown.append((self.path, body))
                     self.fake.wait(self.fake.thrown_s) if self.fake.thrown_s else None
@@ -166,6 +171,16 @@ class _Handler(BaseHTTPRequestHandler):
                     self._generate(body, script)
             case _:
                 self._answer_json(404, {"error": "no such path"})
+
+    def _score(self, body: dict[str, Any]) -> None:
+        """As vLLM tells of a prompt."""
+        self.fake.requests.append((self.path, body, dict(self.headers)))
+        if self.fake.scored is None:
+            said = f"Requested prompt logprobs of {body['prompt_logprobs']}, which is greater than max allowed: 20"
+            self._answer_json(400, {"error": {"message": said}})
+            return
+        rows = self.fake.scored(body["prompt"])
+        self._answer_json(200, {"choices": [{"text": ".", "prompt_logprobs": rows}]})
 
     def _answer_json(self, status: int, document: Any, headers: Mapping[str, str] | None = None) -> None:
         self._answer(status, json.dumps(document).encode(), "application/json", headers)

@@ -40,6 +40,8 @@ class Dialect:
     forgets: Forgetting = "trust"
     throwaway: tuple[str, Mapping[str, Any]] | None = None
     """Path and body of a request that makes it forget, where a completion goes through the chat template as well."""
+    scores_prompts: bool = False
+    """Tells the likeliest tokens at each position of a prompt (``prompt_logprobs``)."""
     ignores_end: bool = False
     """Knows ``ignore_eos``; others are told to make end tokens impossible by ``logit_bias``."""
     body: Mapping[str, Any] = field(default_factory=dict)
@@ -56,6 +58,7 @@ DIALECTS: Mapping[str, Dialect] = {
             takes_ids=True,
             tells_ids=True,
             forgets="salt",
+            scores_prompts=True,
             ignores_end=True,
             body={"top_k": -1, "min_p": 0, "repetition_penalty": 1, "return_token_ids": True},
             text_body={"add_special_tokens": False},

@@ -59,6 +59,7 @@ def meet(endpoint: Endpoint, options: ServerOptions, managed: ManagedServer | No
 def assemble(met: Met, options: ServerOptions, tokenizer: Tokenizer) -> Parts:
     """What a model is made of, and the facts about it. They hold no reading that differs from launch to launch."""
     dialect = met.dialect
+    check_scoring(options, dialect)
     prompter = _prompter_of(options, dialect, tokenizer)
     forgets: Forgetting = dialect.forgets if options.prefix_cache == "auto" else options.prefix_cache
     return Parts(
@@ -76,6 +77,7 @@ def assemble(met: Met, options: ServerOptions, tokenizer: Tokenizer) -> Parts:
             "server": dialect.kind,
             **({ELSEWHERE: "whatever the server holds"} if met.managed is None else {}),
             **({"logprobs": "of its own tokens, as the server tells"} if options.logprobs else {}),
+            **({"prompt logprobs": f"of the {options.prompt_logprobs} likeliest tokens"} if options.prompt_logprobs else {}),
             **met.facts,
             "n_ctx": str(met.context_tokens),
             "prompts": prompter.fact,
@@ -85,6 +87,20 @@ def assemble(met: Met, options: ServerOptions, tokenizer: Tokenizer) -> Parts:
             "times": "request sent → chunk arrived, over an open connection; prefill ends with the first chunk",
         },
     )
+
+
+def check_scoring(options: ServerOptions, dialect: Dialect) -> None:
+    """Raise LoadError where log-probabilities of prompts are asked for, and cannot be told."""
+    if options.prompt_logprobs < 0:
+        raise LoadError(f"prompt_logprobs: {options.prompt_logprobs} is no number of tokens; 256 is a good one, 0 asks for none")
+    if options.prompt_logprobs and not dialect.scores_prompts:
+        able = " and ".join(one.kind for one in DIALECTS.values() if one.scores_prompts)
+        raise LoadError(
+            f"prompt_logprobs: a server of kind '{dialect.kind}' tells none of a prompt, {able} does; leave it out, and fidelity "
+            "is not measured"
+        )
+    if options.prompt_logprobs and (options.endpoint == "chat" or options.prompts == "text"):
+        raise LoadError('prompt_logprobs: prompts must be sent as token ids: use endpoint = "completions", prompts = "ids"')
 
 
 def _greet(endpoint: Endpoint) -> None:

@@ -18,6 +18,7 @@ from suite.backends.server.options import ServerOptions
 from suite.backends.server.overhead import overhead_s
 from suite.backends.server.prompting import CHAT, COMPLETIONS, ChatPrompter, Prompt, Prompter
 from suite.backends.server.receiving import Received, receive
+from suite.backends.server.scoring import scores_of
 from suite.backends.server.tokenizing import Tokenizer
 from suite.backends.server.wire import Endpoint
 from suite.clock import monotonic
@@ -105,6 +106,23 @@ class ServedModel:
             yield Arrived(token, at)
         if received.finish == "stop" and self.stop_at_end:
             yield Arrived(END, tokens[-1][1] if tokens else first_at)
+
+    def score(self, prompt: Sequence[int], answer: Sequence[int]) -> Sequence[Mapping[int, float]] | None:
+        """See `Scoring.score`. One request: prompt and answer as a prompt, of whose last positions the server tells.
+
+        Raises ServerFault where it fails, or tells something else.
+        """
+        if not self._parts.options.prompt_logprobs:
+            return None
+        check_room(len(prompt) + len(answer), 1, self.context_tokens)
+        whole = [*prompt, *answer]
+        asked = {"stream": False, "prompt": whole, "prompt_logprobs": self._parts.options.prompt_logprobs}
+        body = {name: value for name, value in self._body(1).items() if name != "stream_options"} | asked
+        try:
+            status, said = self.endpoint.post(COMPLETIONS, body)
+            return scores_of(status, said, whole, len(answer), self.endpoint.secret)
+        except ServerFault as fault:
+            raise (self._parts.managed.explain(fault) if self._parts.managed else fault) from None
 
     def compose(self, prompt: Sequence[int], max_new_tokens: int) -> Prompt:
         """The request for an answer to `prompt`. Raises VariantInvalid where the server cannot be asked that."""

@@ -34,6 +34,9 @@ class ServerOptions:
     (llama-server), a throwaway request before it (servers with one slot), or not at all, with what the server tells."""
     logprobs: bool = False
     """Ask for the log-probabilities of answers, where the server gives those of each token."""
+    prompt_logprobs: int = 0
+    """How many of the likeliest tokens at each position of a prompt the server is asked for, where it tells them (vLLM,
+    started with ``--max-logprobs``): 256 tell almost all that fidelity looks at. 0 asks for none, and fidelity is not measured."""
     n_ctx: int | None = None
     """Prompt and answer together, tokens; None asks the server."""
     n_threads: int | None = None
