@@ -42,7 +42,7 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/zizmor --offline --no-progress --strict-collection .github
-	$(BIN)/shellcheck .github/scripts/*.sh tests/browser/*.sh
+	$(BIN)/shellcheck .github/scripts/*.sh tests/browser/*.sh benchmarks/*.sh
 
 format: setup
 	$(BIN)/ruff check --fix .

@@ -1,12 +1,14 @@
 """Does the client's decode rate agree with what a server says of itself, on loopback with the same weights?
 
-    make setup && .venv/bin/python -m pip install -c constraints.txt "llama-cpp-python[server]"
     .venv/bin/python benchmarks/server_rates.py --rounds 10
+    benchmarks/vllm_environment.sh vllm && .venv/bin/python benchmarks/server_rates.py --rounds 10 --vllm vllm/bin/vllm
 
-Starts ``llama_cpp.server`` with a variant of this repository's matrix file and loads the same weights in a worker beside
-it. Each round decodes with both, order alternating, and prints for the server what its client saw and what the server
-logged itself (``llama_perf_context_print``: all of its time but the prompt's, and the time within ``llama_decode``
-alone), and the rate of the worker that has no server. Only ratios within a round count; the last line has their medians.
+Starts ``llama_cpp.server``, or vLLM, with a variant of this repository's matrix file and loads the same weights in a worker
+beside it. Each round decodes with both, order alternating, and prints for the server what its client saw and what the server
+says of the same request: ``llama_cpp.server`` in its log (``llama_perf_context_print``: all of its time but the prompt's, and
+the time within ``llama_decode`` alone), vLLM at ``/metrics`` (``vllm:generation_tokens_total`` and
+``vllm:request_decode_time_seconds``); and the rate of the worker that has no server. Only ratios within a round count; the
+last line has their medians.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from suite import backends
 from suite.engine.environment import capture_environment, default_threads
@@ -34,6 +37,12 @@ COMMAND = (
     "{python}", "-m", "llama_cpp.server", "--model", "{weights}", "--host", "127.0.0.1", "--port", "{port}",
     "--n_ctx", "{n_ctx}", "--n_threads", "{threads}", "--n_threads_batch", "{threads}", "--logits_all", "False",
 )  # fmt: skip
+VLLM = (
+    "{vllm}", "serve", "{weights}", "--host", "127.0.0.1", "--port", "{port}", "--served-model-name", "m",
+    "--dtype", "bfloat16", "--max-model-len", "{n_ctx}", "--enforce-eager", "--enable-prompt-tokens-details",
+)  # fmt: skip
+CONTEXT = 2048
+"""Tokens, where the variant names no context."""
 LIMIT = 0.05
 """What the client may differ from the server's own figure."""
 
@@ -51,15 +60,12 @@ def main() -> None:
     )
     logs = Path(tempfile.mkdtemp())
     launcher = Launcher(preparer=preparer, deadlines=matrix.deadlines, logs=logs, progress=lambda _sentence: None)
-    direct = next(variant for variant in matrix.variants if variant.name == options.variant)
-    print(
-        f"{capture_environment().machine}, {default_threads()} threads, {options.variant}, {options.new_tokens} tokens"
-    )
+    name = options.variant or ("fp16" if options.vllm else "q8_0")
+    direct = next(variant for variant in matrix.variants if variant.name == name)
+    print(f"{capture_environment().machine}, {default_threads()} threads, {name}, {options.new_tokens} tokens")
     with ExitStack() as stack:
-        lives = {
-            "direct": stack.enter_context(launcher.launch(direct)),
-            "served": stack.enter_context(launcher.launch(serve(direct))),
-        }
+        live = stack.enter_context(launcher.launch(direct))
+        lives = {"direct": live, "served": stack.enter_context(launcher.launch(serve(live, options.vllm)))}
         rounds = [take_round(lives, turn, options.new_tokens) for turn in range(-1, options.rounds)][1:]
     sys.exit(not report(rounds))
 
@@ -68,14 +74,21 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--new-tokens", type=int, default=128)
-    parser.add_argument("--variant", default="q8_0", help="of backend llama_cpp in matrix.toml (default: q8_0)")
+    parser.add_argument("--variant", help="of matrix.toml: a GGUF (default: q8_0), for vLLM safetensors (default: fp16)")
+    parser.add_argument("--vllm", help="the program vllm, in an environment of its own")
     return parser.parse_args()
 
 
-def serve(direct: Variant) -> Variant:
+def serve(live: LiveVariant, vllm: str | None) -> Variant:
     """The same weights behind a server."""
-    declared = dump(backends.options_of("server")(command=COMMAND, n_ctx=direct.options["n_ctx"]))
-    return replace(direct, name=f"{direct.name}_served", backend="server", options=declared)
+    direct = live.variant
+    options: dict[str, Any] = {"command": COMMAND, "n_ctx": direct.options.get("n_ctx") or CONTEXT}
+    if vllm:
+        command = tuple(part.replace("{vllm}", vllm) for part in VLLM)
+        options |= {"command": command, "metrics": "/metrics", "env": {"VLLM_CPU_KVCACHE_SPACE": "1"}}
+    declared = dump(backends.options_of("server")(**options))
+    name, source = f"{direct.name}_served", str(live.prepared.weights)
+    return replace(direct, name=name, backend="server", source=source, make=None, reference=False, options=declared)
 
 
 def take_round(lives: Mapping[str, LiveVariant], turn: int, new_tokens: int) -> dict[str, float]:
@@ -93,20 +106,24 @@ def take_round(lives: Mapping[str, LiveVariant], turn: int, new_tokens: int) -> 
 
 
 def own_figures(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
-    """What the server logged of the last request: readings are totals over all, so the difference of both."""
-    return {
-        name: (after[f"{name}_steps"] - before.get(f"{name}_steps", 0))
-        / (after[f"{name}_s"] - before.get(f"{name}_s", 0))
-        for name in ("server_decode", "server_kernel")
-    }
+    """What the server says of the last request: readings are totals over all, so the difference of both."""
+
+    def grown(name: str) -> float:
+        return after.get(name, 0.0) - before.get(name, 0.0)
+
+    if "server_total_decode_s" in after:  # counters: the first token of a request is not one of decoding
+        steps = grown("server_new_tokens") - grown("server_decoded_requests")
+        return {"server_decode": steps / grown("server_total_decode_s")}
+    return {name: grown(f"{name}_steps") / grown(f"{name}_s") for name in ("server_decode", "server_kernel")}
 
 
 def report(rounds: list[dict[str, float]]) -> bool:
     """Print each round and the medians; whether the client agrees with the server."""
     print("          served: client   own   kernel     direct    client/own   served/direct")
     for rates in rounds:
+        kernel = f"{rates['server_kernel']:.1f}" if "server_kernel" in rates else "–"
         print(
-            f"   {rates['served']:20.1f}{rates['server_decode']:8.1f}{rates['server_kernel']:8.1f}{rates['direct']:11.1f}"
+            f"   {rates['served']:20.1f}{rates['server_decode']:8.1f}{kernel:>8}{rates['direct']:11.1f}"
             f"{rates['served'] / rates['server_decode']:13.3f}{rates['served'] / rates['direct']:15.3f}"
         )
     agreement = statistics.median(rates["served"] / rates["server_decode"] for rates in rounds)
