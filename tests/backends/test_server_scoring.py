@@ -13,7 +13,7 @@ from support.served import QUICK, ids_of, in_worker
 from suite.backends.server.faults import Secret, ServerFault
 from suite.backends.server.scoring import NEVER, scores_of
 from suite.engine.distributions import unpack
-from suite.worker.messages import Examined, Failed, Force, Load
+from suite.worker.messages import Examined, Failed, Force, Load, Measure, Memory
 from suite.worker.serve import Server
 
 PROMPT, ANSWER = ids_of("The sea is "), ids_of("salt")
@@ -51,6 +51,15 @@ def test_prompt_and_answer_are_asked_as_one_prompt_and_the_answer_is_told_of() -
     assert rows.ids.tolist() == [[token, ord("x")] for token in ANSWER]
     assert rows.chosen.tolist() == pytest.approx([math.log(0.5)] * 4)
     assert rows.rest.tolist() == pytest.approx([math.log(0.25)] * 4)
+
+
+def test_it_counts_among_the_requests_that_the_server_answered() -> None:
+    with in_worker(prompt_logprobs=3) as (worker, fake):
+        fake.scored = scored
+        force(worker)
+        measured = worker.answer(Measure())
+    assert isinstance(measured, Memory)
+    assert measured.readings["client_requests"] == 1
 
 
 def test_a_token_that_is_not_told_is_one_of_the_rest() -> None:
