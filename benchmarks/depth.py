@@ -200,7 +200,10 @@ def draw(rows: Sequence[Mapping[str, Any]], file: Path) -> None:
     for number, row in enumerate(rows):
         found, colour = ratios(row), f"C{number}"
         middles = [one.middle for one in found.values()]
-        spread = [[one.middle - one.least for one in found.values()], [one.largest - one.middle for one in found.values()]]
+        spread = [
+            [one.middle - one.least for one in found.values()],
+            [one.largest - one.middle for one in found.values()],
+        ]
         axes.errorbar(list(found), middles, yerr=spread, fmt="o", color=colour, capsize=3, label=name_of(row))
         axes.plot(list(found), [one.line for one in found.values()], "-", color=colour, linewidth=0.8)
         axes.plot(list(found), [one.roofline for one in found.values()], "--", color=colour, linewidth=0.8)

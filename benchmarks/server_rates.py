@@ -74,7 +74,9 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--new-tokens", type=int, default=128)
-    parser.add_argument("--variant", help="of matrix.toml: a GGUF (default: q8_0), for vLLM safetensors (default: fp16)")
+    parser.add_argument(
+        "--variant", help="of matrix.toml: a GGUF (default: q8_0), for vLLM safetensors (default: fp16)"
+    )
     parser.add_argument("--vllm", help="the program vllm, in an environment of its own")
     return parser.parse_args()
 

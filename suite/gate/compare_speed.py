@@ -35,6 +35,7 @@ from suite.records import (
     Measurement,
     Noise,
     NoiseFloor,
+    SampleStatus,
     SpeedBaseline,
     SpeedSample,
     Tier,
@@ -72,6 +73,10 @@ class _Ground:
     noise: Noise | None = None
     old: OldSide | None = None
     looks: int = 1
+
+    def is_unsuited(self, scenario: str) -> bool:
+        """Whether the variant cannot do a scenario."""
+        return any(s.scenario == scenario and s.status is SampleStatus.UNSUITED for s in self.samples)
 
     @property
     def accepted(self) -> str:
@@ -176,7 +181,8 @@ def _compare_one(key: tuple[str, str], measurement: Measurement | None, ground: 
     metric, scope = key
     if metric in HELD_TO_NONE:
         name, aspect = ground.result.variant.name, SPECS[metric].aspect
-        bare = Comparison(variant=name, metric=metric, scope=scope, aspect=aspect, tier=Tier.NONE)
+        unsuited = ground.is_unsuited(scope)
+        bare = Comparison(variant=name, metric=metric, scope=scope, aspect=aspect, tier=Tier.NONE, unsuited=unsuited)
         return compare_with_none(bare, measurement, ground.result.failure)
     baseline = ground.accepted_values.get(f"{metric}/{scope}")
     unresolved = _unresolved(scope, measurement, baseline, ground)
@@ -190,6 +196,7 @@ def _compare_one(key: tuple[str, str], measurement: Measurement | None, ground: 
         scope=scope,
         aspect=SPECS[metric].aspect,
         tier=ground.tier,
+        unsuited=ground.is_unsuited(scope),
         observed=measurement.value if measurement else None,
         baseline=baseline.value if baseline else None,
         drift=share(estimate.mean) if estimate and ground.old else values.drift if values else None,

@@ -133,7 +133,7 @@ def _next_step(finding: Finding, tolerance: Tolerance, command: str) -> str:
         case Verdict.NOT_COMPARABLE:
             step = f"put it back, or accept the new question: {_update(again, 'changed')}"
         case Verdict.NOT_MEASURED:
-            step = f"measure it: {again}"
+            step = "" if comparison.unsuited else f"measure it: {again}"
         case Verdict.INCONCLUSIVE:
             step = _settle(finding, tolerance, again)
         case _:

@@ -209,9 +209,9 @@ def _ratios(result: VariantResult, base: VariantResult) -> Iterable[Measurement]
 
 
 def _ratio(mine: Measurement, reference: Measurement) -> Measurement:
-    for side in (mine, reference):
+    for side, whose in ((mine, ""), (reference, "decode_tok_s of the reference was not measured: ")):
         if side.status == "not_measured":
-            reason = f"decode_tok_s was not measured: {side.reason}"
+            reason = f"{whose}{side.reason}"
             return Measurement(metric="speedup", scope=mine.scope, value=None, status="not_measured", reason=reason)
     numerators, denominators = launch_values(mine), launch_values(reference)
     shared = sorted(numerators.keys() & denominators.keys())

@@ -80,6 +80,8 @@ class Comparison:
     unresolved: Verdict | None = None
     """UNBASELINED, NOT_COMPARABLE, NOT_MEASURED, ERROR or INVALID when there is nothing to compare."""
     reason: str = ""
+    unsuited: bool = False
+    """Whether it is a scenario that the variant cannot do, as it is declared: measuring again changes nothing."""
     suspects: tuple[str, ...] = ()
     """What changed since the baseline: ``name: old → new``."""
     accepted: str = ""

@@ -26,17 +26,21 @@ class _Row:
 
     variant: str
     losses: tuple[Loss, ...]
+    scenario: str | None
+    """That speeds are told of; None for the first that there is."""
 
     def find(self, metric: str, scope: str | None = ALL) -> Loss | None:
         """The loss in a scope, or the first one in any when `scope` is None."""
         return next((x for x in self.losses if x.metric == metric and scope in (None, x.scope)), None)
 
 
-def loss_lines(losses: Sequence[Loss], width: int, *, reference: str | None = None) -> list[str]:
+def loss_lines(
+    losses: Sequence[Loss], width: int, *, reference: str | None = None, scenario: str | None = None
+) -> list[str]:
     """A short section for a terminal: a table with one line a variant, none of which wraps, and under it what is odd, over
-    a budget, or cannot be told. Nothing when there are no losses, as without a reference.
+    a budget, or cannot be told; the speed-up is that of `scenario`. Nothing when there are no losses, as without a reference.
     """
-    rows = _rows(losses)
+    rows = _rows(losses, scenario)
     if not rows:
         return []
     fitted = fit(_columns(rows), width - 1)
@@ -50,9 +54,9 @@ def loss_lines(losses: Sequence[Loss], width: int, *, reference: str | None = No
     ]
 
 
-def loss_markdown(losses: Sequence[Loss], *, reference: str | None = None) -> str:
+def loss_markdown(losses: Sequence[Loss], *, reference: str | None = None, scenario: str | None = None) -> str:
     """The same as a section of a Markdown document, with the domains; empty when there are no losses."""
-    rows = _rows(losses)
+    rows = _rows(losses, scenario)
     if not rows:
         return ""
     columns = _columns(rows)
@@ -67,9 +71,9 @@ def _heading(reference: str | None) -> str:
     return f"the reference {one_line(reference)} in this run" if reference else "the reference of the stored trace"
 
 
-def _rows(losses: Sequence[Loss]) -> list[_Row]:
+def _rows(losses: Sequence[Loss], scenario: str | None) -> list[_Row]:
     names = dict.fromkeys(loss.variant for loss in losses)
-    return [_Row(name, tuple(loss for loss in losses if loss.variant == name)) for name in names]
+    return [_Row(name, tuple(loss for loss in losses if loss.variant == name), scenario) for name in names]
 
 
 def _columns(rows: Sequence[_Row]) -> list[Column]:
@@ -83,7 +87,7 @@ def _columns(rows: Sequence[_Row]) -> list[Column]:
         column("net loss", 90, lambda row: _difference(row.find("score"))),
         column("length", 60, lambda row: _ratio(row.find("output_tokens"))),
         column("loops", 50, lambda row: _rise(row.find("looping"))),
-        column("speed-up", 70, lambda row: _ratio(row.find("speedup", None), interval=True)),
+        column("speed-up", 70, lambda row: _ratio(row.find("speedup", row.scenario), interval=True)),
         column("memory", 40, lambda row: _ratio(row.find("peak_rss_bytes"))),
         column("answer", 95, _answer, left=True),
     ]

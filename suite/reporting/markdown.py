@@ -42,7 +42,7 @@ def _document(report: Report) -> Iterator[str]:
     if report.scenarios:
         yield scenario_markdown(report.scenarios)
     if report.losses:
-        yield loss_markdown(report.losses, reference=report.reference)
+        yield loss_markdown(report.losses, reference=report.reference, scenario=report.scenario)
     if report.fidelity:
         yield fidelity_markdown(report.fidelity, report.domains)
     yield from doctor_markdown(report.doctor)

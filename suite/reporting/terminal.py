@@ -45,7 +45,7 @@ def lines(report: Report, *, width: int, color: bool) -> Iterator[str]:
     for group in report.groups:
         yield from _group(group, width, color)
         yield ""
-    costs = loss_lines(report.losses, width, reference=report.reference)
+    costs = loss_lines(report.losses, width, reference=report.reference, scenario=report.scenario)
     yield from costs
     if costs:
         yield ""

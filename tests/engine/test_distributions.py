@@ -105,7 +105,9 @@ def test_arrays_are_single_precision_and_of_one_row_a_position() -> None:
 def served(logits: Sequence[Sequence[float]], tell: int, asked: Any) -> Rows:
     """As a server tells: the likeliest at each position, and the answer's own token, which is 0."""
     rows = [log_softmax(numpy.array(row, numpy.float64)).tolist() for row in logits]
-    known = [{token: row[token] for token in {0, *sorted(range(len(row)), key=lambda t: -row[t])[:tell]}} for row in rows]
+    known = [
+        {token: row[token] for token in {0, *sorted(range(len(row)), key=lambda t: -row[t])[:tell]}} for row in rows
+    ]
     found = unpack(examine_told(known, [0] * len(rows), top=4, asked=asked))
     assert found is not None
     return found

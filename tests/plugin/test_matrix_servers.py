@@ -112,7 +112,10 @@ def test_a_server_that_may_remember_is_timed_with_prompts_of_this_run_alone(proj
 def scored(prompt: list[int]) -> list[dict[str, Any] | None]:
     """Of each token of a prompt that it has nine tenths, and of two others."""
     shares = {ord("q"): 0.06, ord("z"): 0.03}
-    return [None, *({str(t): {"logprob": math.log(p)} for t, p in {**shares, token: 0.9}.items()} for token in prompt[1:])]
+    return [
+        None,
+        *({str(t): {"logprob": math.log(p)} for t, p in {**shares, token: 0.9}.items()} for token in prompt[1:]),
+    ]
 
 
 def test_a_server_that_tells_of_prompts_is_held_against_the_reference(project: ForeignProject) -> None:

@@ -32,6 +32,14 @@ def usual(variant: str = "q4_k_m", **changes: Any) -> list[Loss]:
     return [replace(one, variant=variant) for one in made]
 
 
+def test_the_speed_up_is_that_of_the_scenario_that_the_report_speaks_of() -> None:
+    """Whatever comes first: a variant may be unable to do another one."""
+    losses = [loss("speedup", None, "deep", answer="not measured"), *usual()]
+    for told in (loss_lines(losses, 160, scenario="short")[2], loss_markdown(losses, scenario="short")):
+        assert "2.38× [2.31, 2.45]" in told
+    assert "1.50×" in loss_lines(losses, 160, scenario="long_prompt")[2]
+
+
 def test_without_a_reference_there_is_no_section() -> None:
     assert loss_lines([], 80) == []
     assert loss_markdown([]) == ""

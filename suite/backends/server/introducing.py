@@ -77,7 +77,11 @@ def assemble(met: Met, options: ServerOptions, tokenizer: Tokenizer) -> Parts:
             "server": dialect.kind,
             **({ELSEWHERE: "whatever the server holds"} if met.managed is None else {}),
             **({"logprobs": "of its own tokens, as the server tells"} if options.logprobs else {}),
-            **({"prompt logprobs": f"of the {options.prompt_logprobs} likeliest tokens"} if options.prompt_logprobs else {}),
+            **(
+                {"prompt logprobs": f"of the {options.prompt_logprobs} likeliest tokens"}
+                if options.prompt_logprobs
+                else {}
+            ),
             **met.facts,
             "n_ctx": str(met.context_tokens),
             "prompts": prompter.fact,
@@ -92,15 +96,19 @@ def assemble(met: Met, options: ServerOptions, tokenizer: Tokenizer) -> Parts:
 def check_scoring(options: ServerOptions, dialect: Dialect) -> None:
     """Raise LoadError where log-probabilities of prompts are asked for, and cannot be told."""
     if options.prompt_logprobs < 0:
-        raise LoadError(f"prompt_logprobs: {options.prompt_logprobs} is no number of tokens; 256 is a good one, 0 asks for none")
+        raise LoadError(
+            f"prompt_logprobs: {options.prompt_logprobs} is no number of tokens; 256 is a good one, 0 asks for none"
+        )
     if options.prompt_logprobs and not dialect.scores_prompts:
         able = " and ".join(one.kind for one in DIALECTS.values() if one.scores_prompts)
         raise LoadError(
-            f"prompt_logprobs: a server of kind '{dialect.kind}' tells none of a prompt, {able} does; leave it out, and fidelity "
-            "is not measured"
+            f"prompt_logprobs: a server of kind '{dialect.kind}' tells none of a prompt, {able} does; leave it out, and "
+            "fidelity is not measured"
         )
     if options.prompt_logprobs and (options.endpoint == "chat" or options.prompts == "text"):
-        raise LoadError('prompt_logprobs: prompts must be sent as token ids: use endpoint = "completions", prompts = "ids"')
+        raise LoadError(
+            'prompt_logprobs: prompts must be sent as token ids: use endpoint = "completions", prompts = "ids"'
+        )
 
 
 def _greet(endpoint: Endpoint) -> None:

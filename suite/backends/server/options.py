@@ -36,7 +36,7 @@ class ServerOptions:
     """Ask for the log-probabilities of answers, where the server gives those of each token."""
     prompt_logprobs: int = 0
     """How many of the likeliest tokens at each position of a prompt the server is asked for, where it tells them (vLLM,
-    started with ``--max-logprobs``): 256 tell almost all that fidelity looks at. 0 asks for none, and fidelity is not measured."""
+    started with ``--max-logprobs``): 256 tell almost all that fidelity looks at. 0 asks for none: fidelity stays unknown."""
     n_ctx: int | None = None
     """Prompt and answer together, tokens; None asks the server."""
     n_threads: int | None = None

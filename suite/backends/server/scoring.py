@@ -34,7 +34,9 @@ def scores_of(
         rows = None
     if not isinstance(rows, list) or len(rows) != len(prompt):
         told = f"of {len(rows)} positions" if isinstance(rows, list) else "none"
-        raise ServerFault(f"{COMPLETIONS}: log-probabilities of {len(prompt)} prompt tokens were asked for, and {told} told")
+        raise ServerFault(
+            f"{COMPLETIONS}: log-probabilities of {len(prompt)} prompt tokens were asked for, and {told} told"
+        )
     return tuple(_read(row) for row in rows[len(rows) - count :])
 
 
