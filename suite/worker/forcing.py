@@ -31,39 +31,27 @@ def examine(rows: Iterator[Any], answer: Sequence[int], *, top: int, asked: Sequ
     import numpy
 
     width = len(asked[0]) if asked else top
-    floats = {name: numpy.zeros(len(answer), "<f4") for name in ("chosen", "best_logprob", "rest")}
-    best = numpy.zeros(len(answer), "<i4")
-    ids = numpy.zeros((len(answer), width), "<i4")
-    logprobs = numpy.zeros((len(answer), width), "<f4")
-    broken: list[int] = []
+    found = _Numbers(len(answer), width)
     told = 0
     for position, (token, row) in enumerate(zip(answer, rows, strict=False)):
         told, logits = position + 1, numpy.asarray(row, numpy.float64)
         width = width if asked else min(width, len(logits))
         if not numpy.isfinite(logits.max()):
-            broken.append(position)
+            found.broken.append(position)
             continue
-        found = log_softmax(logits)
-        _check_held((token,), len(found))
-        kept = _asked_of(asked[position], len(found)) if asked else likeliest(found, width)
-        others = numpy.exp(found)
+        logprobs = log_softmax(logits)
+        _check_held((token,), len(logprobs))
+        kept = _asked_of(asked[position], len(logprobs)) if asked else likeliest(logprobs, width)
+        others = numpy.exp(logprobs)
         others[kept] = 0.0
-        best[position] = found.argmax()
-        ids[position, :width], logprobs[position, :width] = kept, _floored(found[kept])
-        floats["chosen"][position] = _floored(found[token])
-        floats["best_logprob"][position] = found.max()
-        floats["rest"][position] = _log_of(others.sum())
+        found.best[position], found.best_logprob[position] = logprobs.argmax(), logprobs.max()
+        found.ids[position, :width], found.logprobs[position, :width] = kept, _floored(logprobs[kept])
+        found.chosen[position] = _floored(logprobs[token])
+        found.rest[position] = _log_of(others.sum())
     if told < len(answer) or next(rows, None) is not None:
         given = told if told < len(answer) else f"more than {told}"
         raise RuntimeError(f"the backend gave logits of {given} positions for an answer of {len(answer)} tokens")
-    return Examined(
-        width=width,
-        best=pack(best),
-        ids=pack(ids[:, :width]) if asked is None else "",
-        logprobs=pack(logprobs[:, :width]),
-        broken=broken,
-        **{name: pack(values) for name, values in floats.items()},
-    )
+    return found.pack(width, with_ids=asked is None)
 
 
 UNTOLD = math.nan
@@ -85,40 +73,53 @@ def examine_told(
 
     Raises RuntimeError when there are fewer or more positions than tokens, or one does not tell of its own token.
     """
-    import numpy
-
     if len(told) != len(answer):
         raise RuntimeError(f"the backend told of {len(told)} positions for an answer of {len(answer)} tokens")
     width = len(asked[0]) if asked else min([top, *map(len, told)])
-    floats = {name: numpy.zeros(len(answer), "<f4") for name in ("chosen", "best_logprob", "rest")}
-    best = numpy.zeros(len(answer), "<i4")
-    ids = numpy.zeros((len(answer), width), "<i4")
-    logprobs = numpy.zeros((len(answer), width), "<f4")
-    broken: list[int] = []
+    found = _Numbers(len(answer), width)
     for position, (token, known) in enumerate(zip(answer, told, strict=True)):
         if token not in known:
             raise RuntimeError(f"the backend does not tell of token {token} at position {position} of the answer")
         if any(math.isnan(value) or value > ROUNDING for value in known.values()):
-            broken.append(position)
+            found.broken.append(position)
             continue
         ranked = sorted(known, key=lambda one: (-known[one], one))
         kept = list(asked[position]) if asked else ranked[:width]
-        best[position], ids[position] = ranked[0], kept
-        logprobs[position] = [max(known[one], LEAST) if one in known else UNTOLD for one in kept]
-        floats["chosen"][position] = max(known[token], LEAST)
-        floats["best_logprob"][position] = max(known[ranked[0]], LEAST)
-        beside = math.fsum(math.exp(value) for one, value in known.items() if one not in set(kept))
+        beside = math.fsum(math.exp(known[one]) for one in known.keys() - set(kept))
         missing = 1.0 - math.fsum(map(math.exp, known.values()))
-        floats["rest"][position] = _log_of(beside + max(missing, 0.0))
-    return Examined(
-        width=width,
-        best=pack(best),
-        ids=pack(ids) if asked is None else "",
-        logprobs=pack(logprobs),
-        broken=broken,
-        told=True,
-        **{name: pack(values) for name, values in floats.items()},
-    )
+        found.best[position], found.best_logprob[position] = ranked[0], max(known[ranked[0]], LEAST)
+        found.ids[position] = kept
+        found.logprobs[position] = [max(known[one], LEAST) if one in known else UNTOLD for one in kept]
+        found.chosen[position] = max(known[token], LEAST)
+        found.rest[position] = _log_of(beside + max(missing, 0.0))
+    return found.pack(width, with_ids=asked is None, told=True)
+
+
+class _Numbers:
+    """The arrays of `Examined`, 0 where nothing is entered."""
+
+    def __init__(self, positions: int, width: int) -> None:
+        import numpy
+
+        self.chosen, self.best_logprob, self.rest = (numpy.zeros(positions, "<f4") for _ in range(3))
+        self.best = numpy.zeros(positions, "<i4")
+        self.ids = numpy.zeros((positions, width), "<i4")
+        self.logprobs = numpy.zeros((positions, width), "<f4")
+        self.broken: list[int] = []
+
+    def pack(self, width: int, *, with_ids: bool, told: bool = False) -> Examined:
+        """As they are sent, of the first `width` tokens."""
+        return Examined(
+            width=width,
+            chosen=pack(self.chosen),
+            best=pack(self.best),
+            best_logprob=pack(self.best_logprob),
+            ids=pack(self.ids[:, :width]) if with_ids else "",
+            logprobs=pack(self.logprobs[:, :width]),
+            rest=pack(self.rest),
+            broken=self.broken,
+            told=told,
+        )
 
 
 def log_softmax(logits: Any) -> Any:

@@ -46,7 +46,7 @@ def _read(row: Any) -> dict[int, float]:
     found: dict[int, float] = {}
     for token, entry in row.items():
         value = entry.get("logprob") if isinstance(entry, dict) else None
-        if not token.isdecimal() or type(value) not in (int, float):
+        if not token.isdecimal() or isinstance(value, bool) or not isinstance(value, int | float):
             raise ServerFault(f"{COMPLETIONS}: prompt_logprobs of a position hold what is no token with its logarithm")
         found[int(token)] = float(value)
     return found
