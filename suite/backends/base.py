@@ -217,7 +217,10 @@ class Sparing(Protocol):
 
 @runtime_checkable
 class Remembering(Protocol):
-    """What a `Backend` may be able to say besides: that its variants may outlive a run, and what they were asked in it."""
+    """What a `Backend` may be able to say besides: that its variants may outlive a run, and what they were asked in it.
+
+    Prompts that are timed then begin otherwise in each run and for each such variant, since several may be at one server.
+    """
 
     def remembers(self, options: Mapping[str, Any]) -> bool:
         """Whether nothing keeps a variant with these options from answering a prompt out of a cache."""
