@@ -314,7 +314,8 @@ class Batching(Protocol):
         self, prompts: Sequence[Sequence[int]], max_new_tokens: int
     ) -> Iterator[Prefilled | tuple[int, ...]]:
         """Evaluate all `prompts`, as long as one another, from empty states, and yield `Prefilled` with the tokens of all
-        together, then up to `max_new_tokens` tuples of one greedy token for each sequence.
+        together, then up to `max_new_tokens` tuples of one greedy token for each sequence. What is evaluated besides, to
+        pad a sequence, counts in `Prefilled` as well.
 
         Raises ValueError as `LoadedModel.stream` does; Unavailable, with the reason, when there is no room for so many.
         """
