@@ -217,7 +217,10 @@ class Sparing(Protocol):
 
 @runtime_checkable
 class Remembering(Protocol):
-    """What a `Backend` may be able to say besides: that its variants may outlive a run, and what they were asked in it."""
+    """What a `Backend` may be able to say besides: that its variants may outlive a run, and what they were asked in it.
+
+    Prompts that are timed then begin otherwise in each run and for each such variant, since several may be at one server.
+    """
 
     def remembers(self, options: Mapping[str, Any]) -> bool:
         """Whether nothing keeps a variant with these options from answering a prompt out of a cache."""
@@ -311,7 +314,8 @@ class Batching(Protocol):
         self, prompts: Sequence[Sequence[int]], max_new_tokens: int
     ) -> Iterator[Prefilled | tuple[int, ...]]:
         """Evaluate all `prompts`, as long as one another, from empty states, and yield `Prefilled` with the tokens of all
-        together, then up to `max_new_tokens` tuples of one greedy token for each sequence.
+        together, then up to `max_new_tokens` tuples of one greedy token for each sequence. What is evaluated besides, to
+        pad a sequence, counts in `Prefilled` as well.
 
         Raises ValueError as `LoadedModel.stream` does; Unavailable, with the reason, when there is no room for so many.
         """

@@ -60,6 +60,8 @@ class FakeOptions:
     """From this position on, rendered token ids differ from those of an honest tokenizer."""
     batch_cost: float = 0.25
     """Share of a decode step that each further sequence of a batch adds."""
+    pad_to: int = 1
+    """The prompts of a batch are padded to a multiple of so many tokens."""
     state: State = "kept"
     """What becomes of the KV state between two requests: ``kept``; ``evaluated``: all is evaluated again, and counted;
     ``silent``: all is evaluated again, and not counted; ``rigid``: it cannot be rolled back."""
@@ -159,7 +161,8 @@ class FakeModel:
         """See `Batching.stream_batch`."""
         for prompt in prompts:
             check_room(len(prompt), max_new_tokens, self.context_tokens)
-        evaluated = sum(map(len, prompts))
+        longest, multiple = max(map(len, prompts)), self._options.pad_to
+        evaluated = len(prompts) * -(-longest // multiple) * multiple
         self._advance(evaluated / self._options.prefill_tok_s)
         yield Prefilled(evaluated)
         answers = [self._answer_to(prompt) for prompt in prompts]

@@ -61,5 +61,5 @@ def _head(passage: Sequence[int], salt: str) -> tuple[int, ...]:
 
 @cache
 def salt_of(logs: Path) -> str:
-    """A salt for the run whose logs lie there: the same one for all of its variants and passes, and no other run's."""
+    """A salt for the run whose logs lie there: the same one in all of its passes, and no other run's."""
     return f"{logs} {secrets.token_hex(8)}"

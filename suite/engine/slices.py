@@ -28,7 +28,7 @@ class Place:
     seed: int
     """Where in the passage prompts begin."""
     salt: str = ""
-    """With which prompts begin, where a server may still hold those of an earlier run."""
+    """With which prompts begin, where a server may still hold those of an earlier run, or of another variant."""
 
     def prompt(self, tokens: int, part: int = 0) -> list[int]:
         """A prompt; another one for each `part`, where a slice needs several."""

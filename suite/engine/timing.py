@@ -74,7 +74,6 @@ class SpeedPass:
         self._passage: tuple[str, tuple[int, ...]] | None = None
         self._kernel = YardstickKernel()
         self._limits = LimitProbe(())
-        self._salt = salt_of(launcher.logs) if any(map(remembers, matrix.variants)) else ""
         self._in_vain = 0
         """Samples in a row that could not be had clean."""
         self._unsuited: set[tuple[str, str]] = set()
@@ -153,12 +152,16 @@ class SpeedPass:
     def _rounds(self, scenario: Scenario) -> int:
         return scenario.rounds or self._matrix.protocol.rounds
 
-    def _place(self, scenario: Scenario, index: int, turn: int) -> Place:
-        """The slice of one round, or an untimed one (`turn` below 0)."""
+    def _place(self, variant: Variant, scenario: Scenario, index: int, turn: int) -> Place:
+        """The slice of one round, or an untimed one (`turn` below 0).
+
+        A variant that remembers has prompts of its own: another one may be at the same server.
+        """
         if self._passage is None:
             raise VariantInvalid("no variant could encode the passage that scenarios prefill")
         seed = turn if turn < 0 else index * self._rounds(scenario) + turn
-        return Place(passage=self._passage[1], launch=index, round=turn, seed=seed, salt=self._salt)
+        salt = f"{salt_of(self._launcher.logs)} {variant.name}" if remembers(variant) else ""
+        return Place(passage=self._passage[1], launch=index, round=turn, seed=seed, salt=salt)
 
     def _suits(self, live: LiveVariant, scenario: Scenario) -> bool:
         return not self._is_out(live.variant) and (live.variant.name, scenario.name) not in self._unsuited
@@ -192,7 +195,10 @@ class SpeedPass:
             if self._suits(live, scenario):
                 with self._suit(live, scenario, index):
                     self._held[live.variant.name] = hold(
-                        live, scenario, self._place(scenario, index, 0), self._held.get(live.variant.name, 0)
+                        live,
+                        scenario,
+                        self._place(live.variant, scenario, index, 0),
+                        self._held.get(live.variant.name, 0),
                     )
 
     def _reload(self, variant: Variant, index: int) -> None:
@@ -202,7 +208,7 @@ class SpeedPass:
                 continue
             self._launcher.progress(f"speed: {variant.name} is loaded and unloaded {scenario.reloads} times")
             with self._guard(variant), self._launcher.launch(variant, index) as live, self._suit(live, scenario, index):
-                for sample in take_cycles(live, scenario, self._place(scenario, index, 0)):
+                for sample in take_cycles(live, scenario, self._place(variant, scenario, index, 0)):
                     self._sink.sample(sample)
 
     def _open(self, stack: ExitStack, variant: Variant, index: int) -> LiveVariant | None:
@@ -233,13 +239,13 @@ class SpeedPass:
         with self._guard(live.variant):
             fitting = [scenario for scenario in self._matrix.scenarios if self._suits(live, scenario)]
             plain = [scenario for scenario in fitting if scenario.is_plain] or [SMALL]
-            first = self._place(plain[0], index, -1).prompt(plain[0].prompt_tokens)
+            first = self._place(live.variant, plain[0], index, -1).prompt(plain[0].prompt_tokens)
             cold, witness = live.generate(first, COLD_TOKENS, stop_at_end=False)
             warm_up(live, dataclasses.replace(self._matrix, scenarios=tuple(plain)), self._passage[1])
             for scenario in fitting:
                 if (scenario.batch > 1 or scenario.turns > 1) and self._matrix.protocol.warmup:
                     with self._suit(live, scenario, index):
-                        take_slice(live, scenario, self._place(scenario, index, -1))
+                        take_slice(live, scenario, self._place(live.variant, scenario, index, -1))
             return cold.ttft_s, cold.prompt_tokens, witness
         return None
 
@@ -261,7 +267,7 @@ class SpeedPass:
                 if scenario is scenarios[0] and not live.loaded.simulated:
                     readings[live.variant.name].append(self._read_yardstick())
                 if self._suits(live, scenario):
-                    self._take_clean(live, scenario, self._place(scenario, *at))
+                    self._take_clean(live, scenario, self._place(live.variant, scenario, *at))
                     self._limits.read(
                         live, scenario, at[1]
                     )  # after it: on an accelerator it empties what was warmed up

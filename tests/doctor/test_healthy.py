@@ -14,8 +14,8 @@ from suite.metrics.catalog import SPECS
 from suite.records import Environment, Health, Run
 from suite.store.runs import decode_run, encode_run
 
-SILENT = {"padding", "gpu-support", "throttling"}
-"""Rules that have nothing to look at on a virtual machine of two cores at batch one."""
+SILENT = {"padding", "gpu-support", "throttling", "served-rate"}
+"""Rules that have nothing to look at on a virtual machine of two cores at batch one, without a server."""
 STRANGE = (
     "",
     "x",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from support import sample_health as health
@@ -55,6 +56,55 @@ def test_a_server_that_tells_nothing_of_its_cache_is_not_passed() -> None:
     item = ask("prefix-cache", run, "q8_0")
     assert item.status is Health.NOT_APPLICABLE
     assert "does not tell how many prompt tokens it evaluated" in item.evidence
+
+
+def test_a_client_that_sees_less_than_its_server_makes() -> None:
+    readings = {"client_decode_tok_s": 139.0, "server_decode_tok_s": 164.0}
+    says = "139 tok/s for the client, 164 by the server's timings: 15 % less"
+    run = health.with_launches("q8_0", readings=readings)
+    check_found("served-rate", run, "q8_0", says)
+    assert "what lies between them" in ask("served-rate", run, "q8_0").remedy
+    more = health.with_launches("q8_0", readings={**readings, "server_decode_tok_s": 120.0})
+    check_found("served-rate", more, "q8_0", "16 % more")
+    assert "counts other time or other tokens" in ask("served-rate", more, "q8_0").remedy
+
+
+def test_a_client_that_sees_what_its_server_makes() -> None:
+    run = health.with_launches("q8_0", readings={"client_decode_tok_s": 162.0, "server_decode_tok_s": 164.0})
+    item = ask("served-rate", run, "q8_0")
+    assert (item.status, item.evidence) == (
+        Health.PASS,
+        "162 tok/s for the client, 164 by the server's timings: 1.2 % less",
+    )
+
+
+@pytest.mark.parametrize(
+    ("readings", "says"),
+    [({}, "it is no server"), ({"client_decode_tok_s": 162.0}, "the server does not tell how fast it decoded")],
+)
+def test_where_no_server_tells_there_is_nothing_to_hold_a_client_against(readings: dict[str, float], says: str) -> None:
+    item = ask("served-rate", health.with_launches("q8_0", readings=readings), "q8_0")
+    assert (item.status, item.evidence) == (Health.NOT_APPLICABLE, says)
+
+
+def test_a_batch_that_evaluates_more_than_its_prompts() -> None:
+    padded = {"batch": 4, "prompt_tokens": 512, "evaluated_tokens": 640, "status": SampleStatus.REJECTED}
+    run = health.with_samples("q8_0", **padded)
+    check_found("padding", run, "q8_0", "640 tokens were evaluated for 4 prompts of 512 together: 20 % is padding")
+    assert ask("prefix-cache", run, "q8_0").status is Health.PASS
+
+
+@pytest.mark.parametrize("evaluated", [512, 530])
+def test_a_batch_of_prompts_that_are_as_long_as_one_another_is_not_padded(evaluated: int) -> None:
+    run = health.with_samples("q8_0", batch=4, prompt_tokens=512, evaluated_tokens=evaluated)
+    item = ask("padding", run, "q8_0")
+    assert item.status is Health.PASS
+    assert item.evidence == f"{evaluated} tokens were evaluated for 4 prompts of 512 together"
+
+
+@pytest.mark.parametrize("changes", [{}, {"batch": 4, "evaluated_tokens": 0, "status": SampleStatus.UNSUITED}])
+def test_what_was_not_timed_together_is_not_padded(changes: dict[str, Any]) -> None:
+    assert ask("padding", health.with_samples("q8_0", **changes), "q8_0").status is Health.NOT_APPLICABLE
 
 
 def test_evaluating_more_than_was_asked_is_no_cache() -> None:

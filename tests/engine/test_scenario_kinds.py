@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support import sample_health
+from support.asking import ask
 from support.in_process import InProcessLauncher, make_matrix, make_variant
 
 from suite.engine.assembling import identity_of
@@ -15,7 +17,7 @@ from suite.engine.slices import Place
 from suite.engine.timing import SpeedPass, SpeedSink
 from suite.errors import QuantdriftError
 from suite.metrics import measure
-from suite.records import Launch, Matrix, Measurement, SampleStatus, Scenario, SpeedSample, Variant
+from suite.records import Health, Launch, Matrix, Measurement, SampleStatus, Scenario, SpeedSample, Variant
 from suite.store.journal import Journal, read_journal
 
 MIB = 1 << 20
@@ -101,6 +103,18 @@ def test_a_batch_is_counted_whole() -> None:
     assert found["decode_tok_s/batch"].value == pytest.approx(3 / 0.02)
     assert found["itl_s/batch"].value == pytest.approx(0.02)
     assert found["prefill_tok_s/batch"].value == pytest.approx(1000)
+
+
+@pytest.mark.parametrize(("pad_to", "status"), [(1, Health.PASS), (16, Health.FINDING)])
+def test_a_backend_that_pads_its_batches_is_told_by_what_it_evaluates(pad_to: int, status: Health) -> None:
+    taken = take(BATCH, variants=(make_variant("q8_0", **EXACT, pad_to=pad_to),))
+    (evaluated,) = {s.evaluated_tokens for s in taken.of("batch", "q8_0")}
+    assert evaluated == 3 * max(pad_to, 10)
+    told = ask("padding", replace(sample_health.run(), speed_samples=tuple(taken.samples)), "q8_0")
+    assert told.status is status
+    if status is Health.FINDING:
+        assert told.evidence == "48 tokens were evaluated for 3 prompts of 30 together: 38 % is padding"
+        assert {s.reason for s in taken.samples} == {"48 of 30 prompt tokens were evaluated"}
 
 
 def test_a_variant_that_keeps_its_state_and_those_that_do_not_are_told_apart() -> None:

@@ -33,6 +33,7 @@ def test_a_server_takes_part_in_answers_and_speed(project: ForeignProject) -> No
         assert launch["readings"]["server_kv_cache_usage"] == 0.5
         assert launch["readings"]["client_decode_tok_s"] > 5
         assert all(str(fake.port) not in value for value in launch["facts"].values())
+        assert "\n## Servers\n" in (project.root / ".quantdrift" / "latest" / "report.md").read_text()
 
 
 def test_answers_of_weights_that_nobody_knows_are_never_taken_from_earlier_runs(project: ForeignProject) -> None:
@@ -89,7 +90,9 @@ def test_the_memory_of_a_model_elsewhere_is_not_looked_for(project: ForeignProje
     assert limits["reason"].startswith("no limits, since its model lies in other processes")
 
 
-def test_a_server_that_may_remember_is_timed_with_prompts_of_this_run_alone(project: ForeignProject) -> None:
+def test_a_server_that_may_remember_is_timed_with_prompts_of_this_run_and_this_variant_alone(
+    project: ForeignProject,
+) -> None:
     asked: list[dict[str, list[tuple[int, ...]]]] = []
     with FakeOpenAI(replies=REPLIES, scripts=[Script(gap_s=0.002)]).running() as fake:
         served = {"url": fake.url, "n_ctx": 512, "prefix_cache": "trust"}
@@ -103,10 +106,22 @@ def test_a_server_that_may_remember_is_timed_with_prompts_of_this_run_alone(proj
                 {name: [tuple(body["prompt"]) for body in timed if body["model"] == name] for name in variants}
             )
     first, second = asked
-    assert first["one"] == first["two"]
-    assert {len(prompt) for prompt in first["one"]} == {24}
-    heads = [prompt[:8] for prompt in (*first["one"], *second["one"])]
-    assert len(set(heads)) == len(heads) >= 8
+    prompts = [*first["one"], *first["two"], *second["one"], *second["two"]]
+    assert {len(prompt) for prompt in prompts} == {24}
+    assert len({prompt[:8] for prompt in prompts}) == len(prompts) >= 16
+    assert [prompt[8:] for prompt in first["one"]] == [prompt[8:] for prompt in first["two"]]
+
+
+def test_variants_that_remember_nothing_are_timed_with_the_same_prompts(project: ForeignProject) -> None:
+    with FakeOpenAI(replies=REPLIES, scripts=[Script(gap_s=0.002)]).running() as fake:
+        served = {"url": fake.url, "n_ctx": 512, "kind": "vllm"}
+        variants = {name: options(**served, served_model=name) for name in ("one", "two")}
+        variants["three"] = options(**served, served_model="three", prefix_cache="trust")
+        project.write_matrix(variants, protocol={**QUICK, "warmup": 0, "retries": 0})
+        project.run("--matrix-only=speed")
+        asked = {name: [body["prompt"] for body in fake.bodies if body["model"] == name] for name in variants}
+    assert asked["one"] == asked["two"]
+    assert not {tuple(prompt[:8]) for prompt in asked["one"]} & {tuple(prompt[:8]) for prompt in asked["three"]}
 
 
 def scored(prompt: list[int]) -> list[dict[str, Any] | None]:
