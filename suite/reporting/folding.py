@@ -28,6 +28,9 @@ _SHOWN = (
 _DETAILED = frozenset({Verdict.REGRESSED, Verdict.IMPROVED, Verdict.INCONCLUSIVE})
 """Told finding by finding; all others have the same reason for many gates."""
 
+_DOUBT = ", cannot tell: "
+"""What stands before the reason in a sentence."""
+
 _NAMED = 2
 """How many gates with one reason are told apart; more are only counted."""
 
@@ -128,9 +131,9 @@ def _by_variant(verdict: Verdict, findings: Sequence[Finding]) -> list[Group]:
 
 
 def _detailed(verdict: Verdict, variant: str, findings: Sequence[Finding]) -> Group:
+    texts = _told_once([finding.sentence.removeprefix(f"{variant}: ") for finding in findings])
     points = tuple(
-        Point(metric=f.metric, scope=f.scope, text=f.sentence.removeprefix(f"{variant}: "), gate=f.gate)
-        for f in findings
+        Point(metric=f.metric, scope=f.scope, text=text, gate=f.gate) for f, text in zip(findings, texts, strict=True)
     )
     flips = {flip.case: flip for finding in findings for flip in finding.comparison.flips}
     return Group(
@@ -142,6 +145,17 @@ def _detailed(verdict: Verdict, variant: str, findings: Sequence[Finding]) -> Gr
         flips=tuple(sorted(flips.values(), key=lambda flip: (flip.is_correct, flip.case))),
         next_steps=_unique(finding.next_step for finding in findings),
     )
+
+
+def _told_once(sentences: Sequence[str]) -> list[str]:
+    """Why something cannot be told stands in the first sentence that says it."""
+    told: set[str] = set()
+    shortened = []
+    for sentence in sentences:
+        said, mark, why = sentence.partition(_DOUBT)
+        shortened.append(f"{said}, cannot tell for the same reason" if mark and why in told else sentence)
+        told.add(why)
+    return shortened
 
 
 def _by_reason(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from suite.gate.decide import RATIOS, is_ratio
+from suite.gate.wording import minus
 from suite.metrics.catalog import SPECS
 from suite.records import Comparison, Finding, Tier, Tolerance
 
@@ -51,7 +52,7 @@ def value(metric: str, number: float | None) -> str:
         return duration(number)
     if metric in RATIOS:
         return f"{nats(number)} nats"
-    return score(number) if 0 <= number <= 1 else f"{number:.4g}"
+    return score(number) if 0 <= number <= 1 else minus(f"{number:.4g}")
 
 
 def rate(number: float | None) -> str:

@@ -162,6 +162,18 @@ def test_reasons_that_differ_by_gate_are_folded_by_variant() -> None:
     assert [(group.variants, group.gates) for group in groups] == [(("fp16",), 7), (("int8",), 7)]
 
 
+def test_a_reason_of_several_findings_of_a_variant_is_told_once() -> None:
+    why = "the machine itself is 8 % faster than when the baseline was accepted (yardstick)"
+    found = tuple(
+        sample.finding(Verdict.INCONCLUSIVE, f"int8: {metric} fell, cannot tell: {why}", of=sample.comparison(metric, "short", "int8"))
+        for metric in ("decode_tok_s", "prefill_tok_s")
+    )  # fmt: skip
+    (group,) = build_report(sample.run(findings=found)).groups
+    assert [point.text for point in group.points] == [
+        f"decode_tok_s fell, cannot tell: {why}", "prefill_tok_s fell, cannot tell for the same reason",
+    ]  # fmt: skip
+
+
 def test_improved_stands_before_what_could_not_be_told() -> None:
     assert [group.verdict for group in build_report(stories.slower()).groups] == [
         Verdict.REGRESSED,
