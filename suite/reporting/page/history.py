@@ -86,7 +86,7 @@ def _summary(trends: Sequence[Trend]) -> str:
 
 
 def _part(trend: Trend, place: int, *, scopes: bool) -> _Part:
-    rows = list(trend.series) if scopes else shown_series(trend.series)
+    rows = shown_series(trend, scopes=scopes)
     return _Part(
         ident=f"t{place}",
         model=one_line(trend.model),
@@ -152,8 +152,8 @@ def _runs_sheet(trend: Trend) -> Sheet:
     return Sheet(
         caption="Runs, the latest first" + (f"; {left} older ones are in the file" if left > 0 else ""),
         heads=heads(
-            "run", "created", "commit", "baselines", "changed", "verdicts",
-            text=["created", "commit", "baselines", "changed", "verdicts"],
+            "run", "created", "commit", "baselines", "cases", "changed", "verdicts",
+            text=["created", "commit", "baselines", "cases", "changed", "verdicts"],
         ),
         rows=tuple(_run(entry, changed) for entry, changed in pairs[:_MOST_RUNS]),
     )  # fmt: skip
@@ -165,6 +165,7 @@ def _run(entry: HistoryEntry, changed: Sequence[str]) -> tuple[Cell, ...]:
         said(entry.created[:10]),
         said(entry.commit or ""),
         said("accepted" if entry.accepted else ""),
+        said(entry.cases),
         said("; ".join(changed)),
         said(_verdicts(entry)),
     )
