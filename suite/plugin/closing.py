@@ -207,10 +207,12 @@ def _tell_interrupted(question: Question) -> Outcome:
 
 
 def _tell_nothing(question: Question, run: Run) -> Outcome:
-    """Nothing was measured: say why, and leave nothing behind. A failure keeps its logs."""
-    reasons = [
-        f"   {r.variant.name}: {r.failure.verdict}: {plain(r.failure.reason)}" for r in run.variants if r.failure
-    ]
+    """Nothing was measured: say why, each reason once, and leave nothing behind. A failure keeps its logs."""
+    told: dict[str, list[str]] = {}
+    for result in run.variants:
+        if failure := result.failure:
+            told.setdefault(f"{failure.verdict}: {plain(failure.reason)}", []).append(result.variant.name)
+    reasons = [f"   {', '.join(names)}: {why}" for why, names in told.items()]
     if all(r.failure is None or r.failure.verdict is Verdict.NOT_MEASURED for r in run.variants):
         _remove(question)
     else:

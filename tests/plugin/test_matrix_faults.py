@@ -136,6 +136,22 @@ def test_only_uninstalled_backends_leave_nothing_behind(project: ForeignProject)
     assert not (project.root / ".quantdrift").exists()
 
 
+def test_what_several_variants_lack_is_told_once(project: ForeignProject) -> None:
+    project.pytester.makepyfile(absent_backend=BACKEND_THAT_NEEDS_MORE)
+    project.write_matrix({name: {"backend": "absent_backend:BACKEND", "options": {}} for name in ("one", "two")})
+    result = project.run()
+    result.stdout.fnmatch_lines(["   one, two: NOT_MEASURED: *pip install not_there"])
+
+
+def test_weights_that_are_no_weights_are_told_once(project: ForeignProject) -> None:
+    (project.root / "empty").mkdir()
+    lacking = {"backend": "llama_cpp", "source": "./empty", "options": {}}
+    project.write_matrix({"one": lacking, "two": lacking, "three": {}})
+    result = project.run(ANSWERS)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines([" one, two are ERROR*", "   *./empty* holds no weights*"])
+
+
 def test_a_run_that_measured_nothing_spares_a_directory_that_a_person_named(project: ForeignProject) -> None:
     project.pytester.makepyfile(absent_backend=BACKEND_THAT_NEEDS_MORE)
     project.write_matrix({"other": {"backend": "absent_backend:BACKEND", "options": {}}})
