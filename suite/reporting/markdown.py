@@ -99,7 +99,6 @@ def _emphasized(verdict: Verdict) -> str:
 
 def _remarks(report: Report) -> Iterator[str]:
     remarks = [f"Speeds are those of scenario {markdown_code(report.scenario)}."] if report.scenario else []
-    remarks += [f"{markdown_code(row.variant)}: {markdown(row.mismatch)}" for row in report.rows if row.mismatch]
     remarks += [markdown(sentence) for sentence in (*report.unmeasured, *report.remarks)]
     for row in report.rows:
         for score in row.scores:

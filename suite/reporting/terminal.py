@@ -157,9 +157,6 @@ def _sentences(report: Report) -> Iterator[str]:
         yield f"speeds are those of scenario {one_line(report.scenario)}"
     yield from (one_line(remark) for remark in fidelity_remarks(report.fidelity))
     yield from (one_line(remark) for remark in limits_remarks(report.limits, report.scenario))
-    for row in report.rows:
-        if row.mismatch:
-            yield f"label of {one_line(row.variant)}: {one_line(row.mismatch)}"
     incomplete = [row for row in report.rows if any(score.ungraded for score in row.scores)]
     without = [f"{one_line(row.variant)} {_ungraded(row)}" for row in incomplete]
     if without:
