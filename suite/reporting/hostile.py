@@ -7,6 +7,7 @@ and HTML that break a Markdown table.
 from __future__ import annotations
 
 import html
+import os
 import re
 import unicodedata
 from collections.abc import Iterable
@@ -60,6 +61,25 @@ def quoted(answer: str | None, width: int) -> str:
         return "no answer"
     line = one_line(answer)
     return f'"{cut(line, max(width - 2, 1))}"' if line else "an empty answer"
+
+
+def became(was: str | None, now: str | None, width: int) -> str:
+    """Two answers of a model to one question, each quoted in at most `width` columns: ``"18" → "24"``."""
+    if was == now:
+        return f"{quoted(was, width)} both times, graded otherwise"
+    then, here = apart(was, now, width)
+    return f"{quoted(then, width)} → {quoted(here, width)}"
+
+
+def apart(was: str | None, now: str | None, width: int) -> tuple[str | None, str | None]:
+    """Both answers, from shortly before they part where `width` columns would show the same of both."""
+    if was is None or now is None:
+        return was, now
+    one, other = one_line(was), one_line(now)
+    if one == other or cut(one, width - 2) != cut(other, width - 2):
+        return was, now
+    start = max(len(os.path.commonprefix([one, other])) - width // 3, 0)
+    return f"…{one[start:]}", f"…{other[start:]}"
 
 
 def columns(text: str) -> int:

@@ -9,7 +9,7 @@ from suite.reporting import wording
 from suite.reporting.doctor import doctor_markdown
 from suite.reporting.fidelity import fidelity_markdown
 from suite.reporting.folding import Group
-from suite.reporting.hostile import cut, markdown, markdown_code, one_line, plain
+from suite.reporting.hostile import apart, cut, markdown, markdown_code, one_line, plain
 from suite.reporting.layout import speedup, ungraded
 from suite.reporting.limits import limits_markdown
 from suite.reporting.losses import loss_markdown
@@ -217,7 +217,8 @@ def _answers(report: Report) -> Iterator[str]:
     chosen = sorted(found.items(), key=lambda item: (item[1].is_correct, item[0]))
     for (variant, case), flip in chosen[:_MOST_FLIPS]:
         became = "now right" if flip.is_correct else "now wrong"
-        yield _row([markdown_code(variant), markdown_code(case), _answer(flip.was), _answer(flip.now), became])
+        was, now = apart(flip.was, flip.now, _ANSWER)
+        yield _row([markdown_code(variant), markdown_code(case), _answer(was), _answer(now), became])
     if len(chosen) > _MOST_FLIPS:
         yield ""
         yield f"{len(chosen) - _MOST_FLIPS} more are in run.json."

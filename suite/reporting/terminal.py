@@ -10,7 +10,7 @@ from suite.reporting import wording
 from suite.reporting.doctor import doctor_lines
 from suite.reporting.fidelity import fidelity_remarks
 from suite.reporting.folding import Group, Point
-from suite.reporting.hostile import filled, one_line, plain, quoted, wrapped
+from suite.reporting.hostile import became, filled, one_line, plain, wrapped
 from suite.reporting.layout import layout
 from suite.reporting.limits import limits_remarks
 from suite.reporting.losses import loss_lines
@@ -141,7 +141,7 @@ def _flips(flips: Sequence[Flip], width: int) -> Iterator[str]:
 
 
 def _flip(flip: Flip) -> str:
-    return f"{one_line(flip.case)} ({quoted(flip.was, _ANSWER)} → {quoted(flip.now, _ANSWER)})"
+    return f"{one_line(flip.case)} ({became(flip.was, flip.now, _ANSWER)})"
 
 
 # ------------------------------------------------------------------------------------------------------- remarks

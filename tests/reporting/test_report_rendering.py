@@ -90,6 +90,23 @@ def test_escape_sequences_are_removed_whole(attack: str, left: str) -> None:
     assert hostile.plain(attack) == left
 
 
+@pytest.mark.parametrize(("was", "now", "told"), [
+    ("18", "24", '"18" → "24"'),
+    ("18", None, '"18" → no answer'),
+    ("18", "18", '"18" both times, graded otherwise'),
+    ("def double_all(numbers): return x", "def double_all(numbers): return y", '"… return x" → "… return y"'),
+    ("def double_all(numbers): return", "def double_all(numbers): return y", '"…: return" → "…: return y"'),
+])  # fmt: skip
+def test_two_answers_are_shown_where_they_part(was: str, now: str | None, told: str) -> None:
+    assert hostile.became(was, now, 24) == told
+
+
+@given(st.text(), st.text(), st.integers(min_value=4, max_value=40))
+def test_two_answers_fit_wherever_they_part(was: str, now: str, width: int) -> None:
+    shown = [hostile.quoted(text, width) for text in hostile.apart(was, now, width)]
+    assert all(hostile.columns(text) <= max(width, len("an empty answer")) for text in shown)
+
+
 @given(st.text(), st.integers(min_value=1, max_value=40))
 def test_cut_text_fits(text: str, width: int) -> None:
     assert hostile.columns(hostile.cut(hostile.one_line(text), width)) <= width
