@@ -122,7 +122,7 @@ def _counts(loss: Loss, background: Background) -> str:
     if loss.metric in ("speedup", *MEMORY):
         return f"{loss.n} launches" if loss.n != 1 else "1 launch"
     groups = f" in {loss.n} independent groups" if background.cases != loss.n else ""
-    cases = f"{background.cases} cases{groups}"
+    cases = f"{background.cases} case{'s' * (background.cases != 1)}{groups}"
     if loss.metric in ("output_tokens", *FIDELITY):
         return cases
     words = ("lost", "gained") if loss.metric in ("score", "exact") else ("more", "fewer")

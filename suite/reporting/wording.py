@@ -103,6 +103,11 @@ def short_nats(number: float | None) -> str:
     return f"{number:.4f}".removeprefix("0") if number < 0.99995 else f"{number:.3g}"
 
 
+def lead(number: float) -> str:
+    """By how many nats one token is preferred to another: ``0.09``, ``−0.56``; ``<0.01`` is as good as none, either way."""
+    return "<0.01" if abs(number) < 0.005 else minus(f"{number:.2f}")
+
+
 def drift(comparison: Comparison) -> str:
     """The drift in words, never by sign alone: ``11.8 % worse``, ``4.2 points better``, ``unchanged``."""
     if comparison.drift is None:

@@ -210,6 +210,15 @@ def test_drift_is_worded_never_signed_alone() -> None:
     assert wording.drift(sample.comparison("output_tokens", "math", drift=3.5)) == "3.5 tokens worse"
 
 
+@pytest.mark.parametrize(("nats", "told"), [(0.09, "0.09"), (-0.562, "−0.56"), (-0.0004, "<0.01"), (0.004, "<0.01")])
+def test_a_lead_is_never_a_negative_zero(nats: float, told: str) -> None:
+    assert wording.lead(nats) == told
+
+
+def test_a_log_probability_has_a_minus_and_no_hyphen() -> None:
+    assert wording.value("logprob", -0.48874) == "−0.4887"
+
+
 def test_a_tolerance_names_both_of_its_limits() -> None:
     speed = sample.comparison()
     assert wording.tolerance(Tolerance(relative=0.1, absolute=2.0), speed) == "10 % and 2.00 tok/s"
