@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from suite.gate.failing import is_accepted
 from suite.records import VERDICTS_WORST_FIRST, Aspect, Finding, Flip, Gate, VariantResult, Verdict
+from suite.reporting.hostile import one_line, plain
 from suite.reporting.wording import counted, listed, metric_name
 
 _SHOWN = (
@@ -51,6 +52,15 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepLine:
+    """One line of a next step, safe to show as it is but for markup."""
+
+    text: str
+    is_command: bool
+    """Whether it is to be copied: it stands behind one that ends in a colon."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
     """Findings that are told together: one variant's, or many variants' with one reason."""
 
@@ -73,6 +83,14 @@ class Group:
         title = f"{names} {'is' if len(self.variants) == 1 else 'are'} {self.verdict}"
         title += ", being accepted" if self.accepted else ""
         return title if self.verdict in _DETAILED or not self.gates else f"{title} ({counted(self.gates, 'gate')})"
+
+
+def step_lines(step: str) -> list[StepLine]:
+    """What a next step says, line by line."""
+    lines = [one_line(line) for line in plain(step).splitlines() if line.strip()]
+    return [
+        StepLine(text=line, is_command=before.endswith(":")) for before, line in zip(["", *lines], lines, strict=False)
+    ]
 
 
 def worst_first(findings: Sequence[Finding], order: Sequence[str]) -> tuple[Finding, ...]:

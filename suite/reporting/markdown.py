@@ -8,7 +8,7 @@ from suite.records import Finding, Verdict
 from suite.reporting import wording
 from suite.reporting.doctor import doctor_markdown
 from suite.reporting.fidelity import fidelity_markdown
-from suite.reporting.folding import Group
+from suite.reporting.folding import Group, step_lines
 from suite.reporting.hostile import apart, cut, markdown, markdown_code, one_line, plain
 from suite.reporting.layout import speedup, ungraded
 from suite.reporting.limits import limits_markdown
@@ -132,9 +132,15 @@ def _group(group: Group) -> Iterator[str]:
     if group.suspects:
         yield f"- changed since the baseline: {'; '.join(markdown_code(suspect) for suspect in group.suspects)}"
     yield ""
-    commands = [line.strip() for step in group.next_steps for line in plain(step).splitlines() if line.strip()]
-    yield from _block("Next:", commands)
+    for step in group.next_steps:
+        yield from _step(step)
     yield from _block("The end of its standard error:", plain(group.detail).splitlines())
+
+
+def _step(step: str) -> Iterator[str]:
+    for number, line in enumerate(step_lines(step)):
+        yield f"    {line.text}" if line.is_command else f"{'' if number else 'Next: '}{markdown(line.text)}"
+        yield ""
 
 
 def _block(title: str, lines: list[str]) -> Iterator[str]:

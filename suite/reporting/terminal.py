@@ -9,7 +9,7 @@ from suite.records import Flip, Gate, Verdict
 from suite.reporting import wording
 from suite.reporting.doctor import doctor_lines
 from suite.reporting.fidelity import fidelity_remarks
-from suite.reporting.folding import Group, Point
+from suite.reporting.folding import Group, Point, step_lines
 from suite.reporting.hostile import became, filled, one_line, plain, wrapped
 from suite.reporting.layout import layout
 from suite.reporting.limits import limits_remarks
@@ -113,7 +113,9 @@ def _group(group: Group, width: int, color: bool) -> Iterator[str]:
         yield "   nothing that is recorded changed since the baseline"
     yield from _flips(group.flips, width)
     for step in group.next_steps[:steps]:
-        yield from (f"   → {one_line(part)}" for part in step.splitlines() if part.strip())
+        for number, line in enumerate(step_lines(step)):
+            first = "     " if number else "   → "
+            yield from [first + line.text] if line.is_command else wrapped(line.text, width, first=first, rest="     ")
 
 
 def _room(group: Group) -> tuple[int, int]:

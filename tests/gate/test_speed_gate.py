@@ -104,7 +104,7 @@ def test_when_launches_differ_it_cannot_be_told_and_the_number_that_would_settle
     assert finding.verdict is Verdict.INCONCLUSIVE
     assert "cannot tell: the interval spans the tolerance" in finding.sentence
     assert finding.next_step == (
-        "about 10 more launches would settle it: "
+        "about 10 more launches would settle it:\n"
         "pytest --model-matrix --matrix-variants q4 --matrix-only=speed --matrix-resume"
     )
     assert needs_more(finding)
@@ -142,7 +142,7 @@ def test_single_launches_have_no_interval_and_are_inconclusive_whatever_they_say
     assert finding.comparison.interval is None
     assert finding.verdict is Verdict.INCONCLUSIVE
     assert "one launch on each side has no spread" in finding.sentence
-    assert finding.next_step.startswith("about 3 more launches would settle it: ")
+    assert finding.next_step.startswith("about 3 more launches would settle it:\n")
     assert finding.next_step.endswith("--matrix-only=speed --matrix-resume")
     assert needs_more(finding)
 

@@ -13,7 +13,7 @@ from support import sample_stories as stories
 from support.github_page import ATTACKS, GithubPage, active_in
 
 from suite.records import Aspect, Tolerance, TrialStatus, Verdict
-from suite.reporting import hostile, wording
+from suite.reporting import hostile, markdown, wording
 from suite.reporting.junit import case_properties, gate_properties
 from suite.reporting.layout import layout
 from suite.reporting.model import build_report
@@ -61,6 +61,16 @@ def test_hostile_text_reaches_no_terminal(width: int) -> None:
     text = "\n".join(lines(build_report(stories.hostile()), width=width, color=False))
     assert not [c for c in text if c != "\n" and unicodedata.category(c) in ("Cc", "Cf", "Cs")]
     assert "owned" not in text
+
+
+def test_a_command_to_copy_has_a_line_of_its_own() -> None:
+    report = build_report(stories.slower())
+    command = "pytest --model-matrix --matrix-variants q8_0 --matrix-only=speed"
+    shown = list(lines(report, width=80, color=False))
+    assert shown[shown.index(f"     {command}") - 1] == "   → measure again:"
+    told = markdown.render(report).splitlines()
+    assert f"    {command}" in told
+    assert "Next: measure again:" in told
 
 
 def test_a_run_without_variants_can_be_shown() -> None:

@@ -68,19 +68,19 @@ def slower() -> Run:
         contended="a neighbour took 31 % of the samples",
     )
     judged = [
-        finding(Verdict.REGRESSED, sentence, of=lost, next_step=f"find out why, or accept it: {ACCEPT}"),
+        finding(Verdict.REGRESSED, sentence, of=lost, next_step=f"find out why, or accept it:\n{ACCEPT}"),
         finding(
             Verdict.IMPROVED,
             "q5_k_m: decode rate (short) rose by 16.9 %, 172 tok/s → 201 tok/s; tolerance 10.0 %",
             of=gained,
-            next_step="accept it, a stale baseline hides the next regression: " + ACCEPT.replace("q4_k_m", "q5_k_m"),
+            next_step="accept it, a stale baseline hides the next regression:\n" + ACCEPT.replace("q4_k_m", "q5_k_m"),
         ),
         finding(
             Verdict.INCONCLUSIVE,
             "q8_0: decode rate (short) fell by 2.1 % (a neighbour took 31 % of the samples); tolerance 10.0 %, "
             "so it cannot be told",
             of=unsure,
-            next_step="measure again: pytest --model-matrix --matrix-variants q8_0 --matrix-only=speed",
+            next_step="measure again:\npytest --model-matrix --matrix-variants q8_0 --matrix-only=speed",
         ),
     ]
     results = [result(name) for name in VARIANTS]
@@ -118,14 +118,14 @@ def duet() -> Run:
             p_value=0.00012,
             p_needed=0.0005,
             family=24,
-            next_step=f"find out why, or accept it: {ACCEPT}",
+            next_step=f"find out why, or accept it:\n{ACCEPT}",
         ),
         finding(
             Verdict.INCONCLUSIVE,
             "q8_0: decode rate (short) is unchanged at 164 tok/s; tolerance 10.0 %, cannot tell: the machine was not as it "
             "should be (a neighbour took 21 of 30 slices)",
             of=flagged,
-            next_step="add launches to these when nothing else runs: pytest --model-matrix --matrix-variants q8_0 "
+            next_step="add launches to these when nothing else runs:\npytest --model-matrix --matrix-variants q8_0 "
             "--matrix-only=speed --matrix-resume",
         ),
     ]
@@ -162,7 +162,7 @@ def worse() -> Run:
     )
     kept = [f for name in VARIANTS for f in held(name) if not (_is(f, "score", "q4_k_m") and f.scope == "math")]
     judged = finding(
-        Verdict.REGRESSED, sentence, of=lost, next_step=f"look at the answers in report.md\naccept: {ACCEPT}"
+        Verdict.REGRESSED, sentence, of=lost, next_step=f"look at the answers in report.md, or accept it:\n{ACCEPT}"
     )
     return run(findings=(*kept, judged))
 
