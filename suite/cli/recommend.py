@@ -99,7 +99,9 @@ def _read(
         return None
     found = _NUMBER.fullmatch(given.strip())
     if found and not found["unit"] and "" not in units:
-        raise UsageError(f"{option}: must have a unit, as in {option} {example} (got {given!r}); known: {', '.join(units)}")
+        raise UsageError(
+            f"{option}: must have a unit, as in {option} {example} (got {given!r}); known: {', '.join(units)}"
+        )
     worth = {unit.lower(): size for unit, size in units.items()}
     try:
         value = float(found["number"]) * worth[found["unit"].lower()] if found else math.nan

@@ -190,9 +190,7 @@ def _settle(finding: Finding, tolerance: Tolerance, again: str) -> str:
         return f"add launches to these when nothing else runs:\n{more}"
     limit = limit_of(comparison, tolerance)
     if blames_machine(comparison, limit, finding.p_needed or 0.0):
-        return (
-            f"measure again when the machine is as fast as it was, or side by side:\n{again} --matrix-against OLD-PYTHON"
-        )
+        return f"measure again when the machine is as fast as it was, or side by side:\n{again} --matrix-against OLD-PYTHON"
     launches = _launches_needed(finding, limit)
     return (
         _settle_spread(comparison, again)

@@ -7,7 +7,6 @@ and HTML that break a Markdown table.
 from __future__ import annotations
 
 import html
-import os
 import re
 import unicodedata
 from collections.abc import Iterable
@@ -78,7 +77,10 @@ def apart(was: str | None, now: str | None, width: int) -> tuple[str | None, str
     one, other = one_line(was), one_line(now)
     if one == other or cut(one, width - 2) != cut(other, width - 2):
         return was, now
-    start = max(len(os.path.commonprefix([one, other])) - width // 3, 0)
+    parting = next(
+        (n for n, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), min(len(one), len(other))
+    )
+    start = max(parting - width // 3, 0)
     return f"…{one[start:]}", f"…{other[start:]}"
 
 

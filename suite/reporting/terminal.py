@@ -113,9 +113,9 @@ def _group(group: Group, width: int, color: bool) -> Iterator[str]:
         yield "   nothing that is recorded changed since the baseline"
     yield from _flips(group.flips, width)
     for step in group.next_steps[:steps]:
-        for number, line in enumerate(step_lines(step)):
+        for number, told in enumerate(step_lines(step)):
             first = "     " if number else "   → "
-            yield from [first + line.text] if line.is_command else wrapped(line.text, width, first=first, rest="     ")
+            yield from [first + told.text] if told.is_command else wrapped(told.text, width, first=first, rest="     ")
 
 
 def _room(group: Group) -> tuple[int, int]:

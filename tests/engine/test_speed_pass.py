@@ -120,7 +120,9 @@ def test_that_the_machine_is_not_ours_is_told_while_it_is_so(monkeypatch: pytest
     matrix = make_matrix(make_variant("q4"), launches=1, rounds=1, retries=0, max_pressure=0.1)
     said: list[str] = []
     SpeedPass(matrix, InProcessLauncher(progress=said.append), Delivered().sink()).run(matrix.variants, {}, 1)
-    assert any(line.startswith("speed: a sample of q4 does not count: another process waited for a CPU 40%") for line in said)
+    assert any(
+        line.startswith("speed: a sample of q4 does not count: another process waited for a CPU 40%") for line in said
+    )
 
 
 def test_a_launch_that_is_hopeless_is_not_tried_three_times_as_long() -> None:

@@ -438,7 +438,9 @@ def test_another_scenario_has_its_own_speeds() -> None:
 def test_memory_counts_for_the_front_only_beyond_what_it_may_drift(less: float, on_front: bool) -> None:
     run = sample.healthy()
     most = find_estimates(run, "short")["q8_0"]["memory"].value or 0.0
-    light = sample.changed(of(advise(run, sample.asked()), "int8").result, "peak_rss_bytes", value=most - less, samples=())
+    light = sample.changed(
+        of(advise(run, sample.asked()), "int8").result, "peak_rss_bytes", value=most - less, samples=()
+    )
     results = tuple(light if one.variant.name == "int8" else one for one in run.variants)
     placed = advise(replace(run, variants=results), sample.asked()).front.find("int8")
     assert placed is not None

@@ -206,6 +206,23 @@ def _check_full_disk(project: ForeignProject, small: Path) -> None:
     assert full.parseoutcomes().get("passed", 0) < 7
 
 
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a directory that takes no files from anybody")
+def test_baselines_that_cannot_be_written_lose_no_run_and_need_no_measuring_again(project: ForeignProject) -> None:
+    project.write_matrix({"q4": {}})
+    accept = (ANSWERS, "--matrix-update=new", "--matrix-reason=first")
+    refused = project.run(*accept, "--matrix-baselines=/proc/self")
+    assert refused.ret == 3
+    refused.stdout.fnmatch_lines([
+        " q4 *",
+        " not everything was accepted: /proc/self/*: could not be written: *",
+        " *add --matrix-resume to the same command",
+    ])  # fmt: skip
+    first = project.read_run()
+    assert project.run(*accept, "--matrix-resume").ret == 0
+    assert project.read_run()["id"] == first["id"]
+    assert project.baseline_files()
+
+
 def test_collecting_only_measures_nothing_and_is_no_failure(project: ForeignProject) -> None:
     project.write_matrix({"q4": {}})
     assert project.run("--collect-only").ret == 0

@@ -172,7 +172,7 @@ def killed() -> Run:
     reason = "its worker was killed by SIGKILL while it answered math/apples (out of memory?)"
     detail = "loading shard 1/1\n\x1b[31mUserWarning\x1b[0m: MatMul8bitLt casts inputs\n\nKilled\n"
     results = [failed(n, Verdict.ERROR, reason, detail) if n == "int8" else result(n) for n in VARIANTS]
-    lost = unresolved("int8", Verdict.ERROR, reason, "pytest --model-matrix --matrix-resume")
+    lost = unresolved("int8", Verdict.ERROR, reason, "run it alone:\npytest --model-matrix --matrix-resume")
     return run(results, findings=(*(f for n in VARIANTS if n != "int8" for f in held(n)), *lost))
 
 
@@ -192,7 +192,7 @@ def first() -> Run:
     found: list[Finding] = []
     for name in VARIANTS:
         step = f'pytest --model-matrix --matrix-variants {name} --matrix-update=new --matrix-reason "..."'
-        found += unresolved(name, Verdict.UNBASELINED, reason, f"accept what was measured: {step}")
+        found += unresolved(name, Verdict.UNBASELINED, reason, f"accept what was measured:\n{step}")
     return run(findings=tuple(found))
 
 
@@ -201,7 +201,9 @@ def elsewhere() -> Run:
     found: list[Finding] = []
     for name in VARIANTS:
         reason = "machine.cpu differs: AMD EPYC → Intel Xeon"
-        moved = unresolved(name, Verdict.NOT_COMPARABLE, reason, "pytest --model-matrix --matrix-update=new")
+        moved = unresolved(
+            name, Verdict.NOT_COMPARABLE, reason, "accept it:\npytest --model-matrix --matrix-update=new"
+        )
         found += [f for f in held(name) if f.metric == "score"] + [f for f in moved if f.metric != "score"]
     return run(findings=tuple(found))
 

@@ -152,8 +152,8 @@ def _runs_sheet(trend: Trend) -> Sheet:
     return Sheet(
         caption="Runs, the latest first" + (f"; {left} older ones are in the file" if left > 0 else ""),
         heads=heads(
-            "run", "created", "commit", "baselines", "cases", "changed", "verdicts",
-            text=["created", "commit", "baselines", "cases", "changed", "verdicts"],
+            "run", "created", "commit", "baselines", "changed", "verdicts",
+            text=["created", "commit", "baselines", "changed", "verdicts"],
         ),
         rows=tuple(_run(entry, changed) for entry, changed in pairs[:_MOST_RUNS]),
     )  # fmt: skip
@@ -165,8 +165,7 @@ def _run(entry: HistoryEntry, changed: Sequence[str]) -> tuple[Cell, ...]:
         said(entry.created[:10]),
         said(entry.commit or ""),
         said("accepted" if entry.accepted else ""),
-        said(entry.cases),
-        said("; ".join(changed)),
+        said("; ".join([*([f"a part of the cases: {entry.cases}"] if entry.cases else []), *changed])),
         said(_verdicts(entry)),
     )
 
