@@ -52,7 +52,7 @@ def test_where_nothing_is_recommended_the_exit_status_says_so(
 
 
 @pytest.mark.parametrize(("option", "given", "value"), [
-    ("--memory", "300MB", 300e6), ("--memory", "300 mb", 300e6), ("--memory", "0.5GiB", 2**29), ("--memory", "12345", 12345),
+    ("--memory", "300MB", 300e6), ("--memory", "300 mb", 300e6), ("--memory", "0.5GiB", 2**29), ("--memory", "12345B", 12345),
     ("--max-ttft", "200ms", 0.2), ("--max-ttft", "1.5", 1.5), ("--min-speedup", "1.5x", 1.5), ("--max-loss", "0", 0),
     ("--max-kld", "1e-3", 0.001), ("--min-decode", "100tok/s", 100),
 ])  # fmt: skip
@@ -69,7 +69,8 @@ def test_limits_are_read_with_their_units(
     (["--max-loss", "two"], "--max-loss: must be a number, 0 or more, as in --max-loss 2 (got 'two')"),
     (["--max-loss=-1"], "--max-loss: must be a number, 0 or more"),
     (["--memory", "300 elephants"], "--memory: must be a number, more than 0, as in --memory 300MB"),
-    (["--memory", "0"], "more than 0"),
+    (["--memory", "300"], "--memory: must have a unit, as in --memory 300MB (got '300'); known: B, kB, MB"),
+    (["--memory", "0MB"], "more than 0"),
     (["--min-speedup", "nan"], "--min-speedup: must be"),
     (["--min-speedup", "1e999"], "--min-speedup: must be"),
     (["--scenario", "shrt"], f"--scenario: run {RUN} has no 'shrt'; did you mean 'short'?"),

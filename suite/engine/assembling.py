@@ -60,6 +60,9 @@ TRACE_OF = "reference trace"
 DROPPED = "cache dropped"
 """Text of the note that a variant's cached answers were given up, since a control differed; and its key in the settings."""
 
+PART = "cases"
+"""Key among a run's settings: ``3 of 77`` where only a part of the cases was answered."""
+
 LONE = "lone launch"
 """Text of the note that a launch does not count, since the other side of the duet lacks it."""
 
@@ -360,10 +363,16 @@ def assemble(
         trials=tuple(trial for trial in ledger.trials.values() if not trial.variant.endswith(CONTROLS)),
         speed_samples=tuple(ledger.samples),
         forced=tuple(ledger.forced.values()),
-        settings={**DECODING, **head.settings, **_told(ledger)},
+        settings={**DECODING, **head.settings, **_told(ledger), **_part(ledger, cases)},
         findings=tuple(ledger.findings.values()),
         against=against,
     )
+
+
+def _part(ledger: Ledger, cases: Sequence[Case]) -> dict[str, str]:
+    """How many of the cases were answered, where some were and not all."""
+    answered = {case.id for case in cases} & {trial.case for trial in ledger.trials.values()}
+    return {PART: f"{len(answered)} of {len(cases)}"} if 0 < len(answered) < len(cases) else {}
 
 
 def _told(ledger: Ledger) -> dict[str, str]:

@@ -16,8 +16,8 @@ class VariantFailed(QuantdriftError):
 
 
 def failure_of(variant: Variant, fault: QuantdriftError) -> VariantFailure:
-    """The record of a failure: the first line is its reason, the others its detail."""
-    reason, _, detail = str(fault).partition("\n")
+    """The record of a failure: the first line is its reason, which leaves out the variant's name, the others its detail."""
+    reason, _, detail = str(fault).removeprefix(f"variants.{variant.name}: ").partition("\n")
     return VariantFailure(variant=variant.name, verdict=verdict_of(fault), reason=reason, detail=detail)
 
 

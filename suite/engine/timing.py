@@ -291,6 +291,7 @@ class SpeedPass:
                 if sample.status is SampleStatus.CLEAN:
                     self._in_vain = 0
                     return
+                self._launcher.progress(f"speed: a sample of {live.variant.name} does not count: {sample.reason}")
             self._in_vain += 1
 
     def _take(self, live: LiveVariant, scenario: Scenario, place: Place) -> SpeedSample:

@@ -300,8 +300,15 @@ def _judged(finding: Finding) -> Figure:
 def is_beyond_noise(comparison: Comparison) -> bool | None:
     """Whether a difference is more than the noise, either way; None where nobody can tell.
 
-    Where the spread between sessions was only assumed, it must be more than sessions of the worst machines differ by.
+    Where the spread between sessions was only assumed, it must be more than sessions of the worst machines differ by; what the
+    interval shows to be a difference and that does not is not within the noise either.
     """
+    beyond = _is_shown_beyond(comparison)
+    low, high = comparison.interval or (0.0, 0.0)
+    return None if beyond is False and not low <= 0 <= high else beyond
+
+
+def _is_shown_beyond(comparison: Comparison) -> bool | None:
     if comparison.unresolved is not None or comparison.drift is None or comparison.flags or comparison.contended:
         return None
     estimate = estimate_of(comparison)

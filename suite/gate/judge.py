@@ -115,6 +115,7 @@ def _word(comparison: Comparison, tolerance: Tolerance, decision: Decision, comm
 
 
 def _next_step(finding: Finding, tolerance: Tolerance, command: str) -> str:
+    """What to do; a command to copy has a line to itself, behind one that ends in a colon."""
     comparison = finding.comparison
     again = f"{command} --matrix-variants {comparison.variant}"
     if (own := _step_of_its_own(finding, again, command)) is not None:
@@ -123,21 +124,21 @@ def _next_step(finding: Finding, tolerance: Tolerance, command: str) -> str:
         case Verdict.PASS:
             step = ""
         case Verdict.REGRESSED:
-            step = f"find out why, or accept it: {_update(again, 'changed')}"
+            step = f"find out why, or accept it:\n{_update(again, 'changed')}"
         case Verdict.IMPROVED:
-            step = f"accept it, a stale baseline hides the next regression: {_update(again, 'changed')}"
+            step = f"accept it, a stale baseline hides the next regression:\n{_update(again, 'changed')}"
         case Verdict.UNBASELINED:
-            step = f"accept what was measured: {_update(again, 'new')}"
+            step = f"accept what was measured:\n{_update(again, 'new')}"
         case Verdict.NOT_COMPARABLE if comparison.tier is Tier.FOREIGN:
-            step = f"store a baseline for this machine: {_update(again, 'new')}"
+            step = f"store a baseline for this machine:\n{_update(again, 'new')}"
         case Verdict.NOT_COMPARABLE:
-            step = f"put it back, or accept the new question: {_update(again, 'changed')}"
+            step = f"put it back, or accept the new question:\n{_update(again, 'changed')}"
         case Verdict.NOT_MEASURED:
-            step = "" if comparison.unsuited else f"measure it: {again}"
+            step = "" if comparison.unsuited else f"measure it:\n{again}"
         case Verdict.INCONCLUSIVE:
             step = _settle(finding, tolerance, again)
         case _:
-            step = f"read the end of its stderr in the report, then run it alone: {again}"
+            step = f"read the end of its stderr in the report, then run it alone:\n{again}"
     return step
 
 
@@ -145,20 +146,20 @@ def _step_of_its_own(finding: Finding, again: str, command: str) -> str | None:
     """What to do where that is something else than with other drifts: about a divergence, or what must not be there at all."""
     comparison = finding.comparison
     if comparison.metric in HELD_TO_NONE and finding.verdict in (Verdict.REGRESSED, Verdict.INCONCLUSIVE):
-        return f"find what does it, or allow so much: absolute in [policy.{comparison.metric}]. Then: {again}"
+        return f"find what does it, or allow so much: absolute in [policy.{comparison.metric}]. Then:\n{again}"
     return _step_of_fidelity(finding, again, command) if comparison.metric in FIDELITY else None
 
 
 def _step_of_fidelity(finding: Finding, again: str, command: str) -> str | None:
     comparison = finding.comparison
     if finding.verdict is Verdict.NOT_MEASURED:
-        return "" if CANNOT_BE_FORCED in comparison.reason else f"measure it with the reference once: {command}"
+        return "" if CANNOT_BE_FORCED in comparison.reason else f"measure it with the reference once:\n{command}"
     if finding.verdict is not Verdict.REGRESSED:
         return None
     if comparison.metric == BROKEN:
-        return f"look at its weights, its dtype and its backend; such logits are never accepted. Then: {again}"
-    look = f"see where: quantdrift explain --variant {shlex.quote(comparison.variant)}"
-    return f"{look}; mend it, or accept it: {_update(again, 'changed')}"
+        return f"look at its weights, its dtype and its backend; such logits are never accepted. Then:\n{again}"
+    look = f"see where:\nquantdrift explain --variant {shlex.quote(comparison.variant)}"
+    return f"{look}\nmend it, or accept it:\n{_update(again, 'changed')}"
 
 
 def _update(again: str, mode: str) -> str:
@@ -182,21 +183,19 @@ def _settle(finding: Finding, tolerance: Tolerance, again: str) -> str:
     if comparison.aspect is Aspect.MEMORY:
         return (
             f"no number of launches settles it: widen [policy.{comparison.metric}] to what this variant needs from load to "
-            f"load, or accept it: {_update(again, 'changed')}"
+            f"load, or accept it:\n{_update(again, 'changed')}"
         )
     more = f"{again} --matrix-only=speed --matrix-resume"
     if comparison.contended or comparison.flags:
-        return f"add launches to these when nothing else runs: {more}"
+        return f"add launches to these when nothing else runs:\n{more}"
     limit = limit_of(comparison, tolerance)
     if blames_machine(comparison, limit, finding.p_needed or 0.0):
-        return (
-            f"measure again when the machine is as fast as it was, or side by side: {again} --matrix-against OLD-PYTHON"
-        )
+        return f"measure again when the machine is as fast as it was, or side by side:\n{again} --matrix-against OLD-PYTHON"
     launches = _launches_needed(finding, limit)
     return (
         _settle_spread(comparison, again)
         if launches is None
-        else f"about {launches} more launches would settle it: {more}"
+        else f"about {launches} more launches would settle it:\n{more}"
     )
 
 
@@ -208,8 +207,8 @@ def _settle_spread(comparison: Comparison, again: str) -> str:
             "find out what disturbs them (quantdrift plan says what they can see), or widen the tolerance side by side, duet"
         )
     return (
-        "more launches cannot settle it, for whole sessions differ by more than this: measure old and new side by side: "
-        f"{again} --matrix-against OLD-PYTHON; or find out how much they differ, and widen the tolerance: "
+        "more launches cannot settle it, for whole sessions differ by more than this: measure old and new side by side:\n"
+        f"{again} --matrix-against OLD-PYTHON\nor find out how much they differ, and widen the tolerance:\n"
         "quantdrift calibrate"
     )
 
@@ -233,7 +232,7 @@ def _settle_answers(comparison: Comparison, tolerance: Tolerance, again: str) ->
     )
     return (
         f"read the flipped answers; {wanted} show a loss like this to be within the tolerance "
-        f"(quantdrift plan); or accept these answers: {_update(again, 'changed')}"
+        f"(quantdrift plan); or accept these answers:\n{_update(again, 'changed')}"
     )
 
 
@@ -244,10 +243,10 @@ def _settle_logprob(comparison: Comparison, tolerance: Tolerance, again: str) ->
     cases = math.ceil(comparison.n * (DEVIATIONS * estimate.se / gap) ** 2) if estimate and gap else MOST_CASES + 1
     cases = max(cases, comparison.n + 1)
     wanted = f"about {cases} cases" if cases <= MOST_CASES else f"not even {MOST_CASES} cases"
-    look = "read the changed answers"
+    look = "read the changed answers; "
     if comparison.metric in FIDELITY:
-        look = f"see where: quantdrift explain --variant {shlex.quote(comparison.variant)}"
-    return f"{look}; {wanted} would settle it; or accept these: {_update(again, 'changed')}"
+        look = f"see where:\nquantdrift explain --variant {shlex.quote(comparison.variant)}\n"
+    return f"{look}{wanted} would settle it; or accept these:\n{_update(again, 'changed')}"
 
 
 def _launches_needed(finding: Finding, limit: float) -> int | None:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from suite.gate.budget_plan import FIDELITY, MEMORY
+from suite.gate.wording import span
 from suite.records import ALL, Loss
 
 RATIOS = ("output_tokens", "speedup", *MEMORY)
@@ -57,8 +58,8 @@ def sentence(loss: Loss, background: Background) -> str:
 
 
 def points(share: float) -> str:
-    """A share as points of 100: ``3.9``."""
-    return f"{round(100 * share, 1) + 0.0:.1f}"  # + 0.0 makes -0.0 a plain zero
+    """A share that is not negative as points of 100: ``3.9``."""
+    return f"{100 * share:.1f}"
 
 
 def suspicions(losses: Sequence[Loss]) -> tuple[str, ...]:
@@ -114,14 +115,14 @@ def _interval(loss: Loss, background: Background) -> str:
         return f"{level}: {low:.3g} … {_nats(high)}"
     if loss.metric in RATIOS:
         return f"{level}: {low:.2f} … {high:.2f}"
-    return f"{level}: {points(low)} … {points(high)} points worse"
+    return f"{level}: {span(loss.interval, points, 'points')}"
 
 
 def _counts(loss: Loss, background: Background) -> str:
     if loss.metric in ("speedup", *MEMORY):
         return f"{loss.n} launches" if loss.n != 1 else "1 launch"
     groups = f" in {loss.n} independent groups" if background.cases != loss.n else ""
-    cases = f"{background.cases} cases{groups}"
+    cases = f"{background.cases} case{'s' * (background.cases != 1)}{groups}"
     if loss.metric in ("output_tokens", *FIDELITY):
         return cases
     words = ("lost", "gained") if loss.metric in ("score", "exact") else ("more", "fewer")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from suite.gate.decide import RATIOS, blames_machine, flip_counts, grew_from_nothing, is_estimated, is_ratio, limit_of
 from suite.gate.family import Decision
 from suite.gate.sensitivity import can_pass
@@ -117,7 +119,7 @@ def format_value(metric: str, value: float) -> str:
         case "tokens":
             return f"{value:.1f} tokens"
         case "nats":
-            return f"{value:#.3g} nats" if metric in RATIOS else f"{value:.4f}"
+            return f"{value:#.3g} nats" if metric in RATIOS else minus(f"{value:.4f}")
         case _:
             return f"{value:.3f}"
 
@@ -125,6 +127,20 @@ def format_value(metric: str, value: float) -> str:
 def format_amount(comparison: Comparison, amount: float) -> str:
     """An amount on the scale of the drift: percent, points of 100, tokens, or nats a token."""
     return f"{_number(comparison, amount)} {_unit(comparison)}"
+
+
+def span(interval: tuple[float, float], number: Callable[[float], str], unit: str) -> str:
+    """An interval in words, where positive is worse: ``10.4 … 13.1 % worse``, ``2.1 % better … 3.6 % worse``."""
+    low, high = interval
+    if low < 0 < high and number(0.0) not in (number(-low), number(high)):
+        return f"{number(-low)} {unit} better … {number(high)} {unit} worse"
+    near, far = sorted((abs(low), abs(high)))
+    return f"{number(near)} … {number(far)} {unit} {'better' if -low > high else 'worse'}"
+
+
+def minus(number: str) -> str:
+    """A number with a minus instead of a hyphen."""
+    return f"−{number[1:]}" if number.startswith("-") else number
 
 
 def _number(comparison: Comparison, amount: float) -> str:
@@ -170,9 +186,8 @@ def _evidence(comparison: Comparison) -> str:
     """Interval, counts and test, as far as there are any, in brackets."""
     parts = []
     if comparison.interval is not None and not comparison.identical:
-        low, high = (_number(comparison, bound) for bound in comparison.interval)
-        level = _INTERVALS[comparison.aspect]
-        parts.append(f"{level}: {low} … {high} {_unit(comparison)} worse")
+        told = span(comparison.interval, lambda amount: _number(comparison, amount), _unit(comparison))
+        parts.append(f"{_INTERVALS[comparison.aspect]}: {told}")
     if is_estimated(comparison) and comparison.aspect is Aspect.QUALITY:
         parts.append(f"{_counted_cases(comparison.n)}, families counted once")
     parts += _floor(comparison)

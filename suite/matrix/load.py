@@ -84,7 +84,7 @@ def _collect(readings: Iterable[Variant | MatrixFileError]) -> tuple[Variant, ..
     results = list(readings)
     faults = [str(result) for result in results if isinstance(result, MatrixFileError)]
     if faults:
-        raise MatrixFileError("\n".join(faults))
+        raise MatrixFileError("\n".join(dict.fromkeys(faults)))  # what variants inherit is wrong once
     return tuple(result for result in results if isinstance(result, Variant))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, Protocol
 from suite.errors import Unavailable
 
 _DEFAULT_BRANCH = "main"
+_OF_ONE_TRY = re.compile(r" ?\(Request ID: [^)]*\)| object at 0x[0-9a-f]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,5 +149,6 @@ def _explain(hub: Any, problem: Exception, repo: str, revision: str | None) -> s
 
 
 def _first_line(problem: Exception) -> str:
-    lines = str(problem).strip().splitlines()
+    """What it says, without what differs from one try to the next."""
+    lines = _OF_ONE_TRY.sub("", str(problem)).strip().splitlines()
     return f"{type(problem).__name__}: {lines[0]}" if lines else type(problem).__name__

@@ -19,7 +19,7 @@ from suite.engine.resuming import read_ledger
 from suite.engine.session import MatrixSession
 from suite.errors import StoreError, VariantInvalid
 from suite.metrics import SPECS
-from suite.records import Run, Tier, VariantFailure, Verdict
+from suite.records import Run, Tier, Traced, VariantFailure, Verdict
 from suite.reporting import markdown, terminal
 from suite.reporting.hostile import one_line, plain
 from suite.reporting.model import Report, build_report
@@ -64,7 +64,7 @@ def close_run(question: Question, session: MatrixSession | None, *, lost: int, i
     write_text(question.directory / layout.REPORT_FILE, markdown.render(report))
     unlinked = _link_latest(question)
     traced = tuple(ledger.traced.values())
-    refused, said = accept_baselines(run, question, traced) if question.settings.update else (False, ())
+    refused, said, unwritten = _accept(run, question, traced)
     one_sided = _tell_one_sided(question, run)
     warned, written = _write_page(question, run)
     lines = [
@@ -73,6 +73,7 @@ def close_run(question: Question, session: MatrixSession | None, *, lost: int, i
         *unsettled,
         *unlinked,
         *said,
+        *unwritten,
         *_tell_edited(question),
         *warned,
         f" run     {_shown(question)}/{layout.RUN_FILE}",
@@ -83,7 +84,7 @@ def close_run(question: Question, session: MatrixSession | None, *, lost: int, i
             0, f" {lost} selected items have no result: a test process died. Their results are lost (exit status 3)."
         )
     failed = refused or bool(unsettled) or _holds_failure(ledger)
-    return Outcome(report=report, lines=tuple(lines), failed=failed, broken=bool(lost or one_sided))
+    return Outcome(report=report, lines=tuple(lines), failed=failed, broken=bool(lost or one_sided or unwritten))
 
 
 def _complete(question: Question, run: Run) -> Run:
@@ -93,6 +94,22 @@ def _complete(question: Question, run: Run) -> Run:
         return complete(run, store, question.plan.policy, command=question.settings.command)
     except StoreError:
         return run
+
+
+def _accept(run: Run, question: Question, traced: tuple[Traced, ...]) -> tuple[bool, tuple[str, ...], list[str]]:
+    """Accept what an update asks for: whether anything was refused, what is said of it, and what could not be written.
+
+    The run itself is written down by now, and is told whatever becomes of this.
+    """
+    try:
+        return (*accept_baselines(run, question, traced), [])
+    except StoreError as fault:
+        said = f" not everything was accepted: {plain(str(fault))}"
+        return (
+            False,
+            (),
+            [said, " nothing has to be measured again: once that is mended, add --matrix-resume to the same command"],
+        )
 
 
 def _settle(session: MatrixSession | None) -> list[str]:
@@ -207,10 +224,12 @@ def _tell_interrupted(question: Question) -> Outcome:
 
 
 def _tell_nothing(question: Question, run: Run) -> Outcome:
-    """Nothing was measured: say why, and leave nothing behind. A failure keeps its logs."""
-    reasons = [
-        f"   {r.variant.name}: {r.failure.verdict}: {plain(r.failure.reason)}" for r in run.variants if r.failure
-    ]
+    """Nothing was measured: say why, each reason once, and leave nothing behind. A failure keeps its logs."""
+    told: dict[str, list[str]] = {}
+    for result in run.variants:
+        if failure := result.failure:
+            told.setdefault(f"{failure.verdict}: {plain(failure.reason)}", []).append(result.variant.name)
+    reasons = [f"   {', '.join(names)}: {why}" for why, names in told.items()]
     if all(r.failure is None or r.failure.verdict is Verdict.NOT_MEASURED for r in run.variants):
         _remove(question)
     else:

@@ -21,6 +21,8 @@ class HistoryEntry:
     """The commit that was measured, where whoever appended the run told it."""
     accepted: bool = False
     """Whether baselines were accepted from this run."""
+    cases: str = ""
+    """``3 of 77`` where only a part of the cases was answered."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """What may have changed and be to blame: library versions, first digits of hashes. A name that differs between variants is
     ``variant: name``."""

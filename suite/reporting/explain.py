@@ -271,8 +271,8 @@ def _closeness(parting: Parting, names: Sequence[str]) -> str:
         told.append(f"{_token(parting.token)}: p {there}{_p(parting.logprob)} by {name}")
     if parting.lead is not None:
         tie = "a near tie" if parting.near_tie else "no near tie"
-        by = "" if parting.reference_lead is None else f"{parting.reference_lead:.2f} nat by {reference}, "
-        told.append(f"lead {by}{parting.lead:.2f} nat{f' by {name}' if by else ''}: {tie}")
+        by = "" if parting.reference_lead is None else f"{wording.lead(parting.reference_lead)} nat by {reference}, "
+        told.append(f"lead {by}{wording.lead(parting.lead)} nat{f' by {name}' if by else ''}: {tie}")
     elif parting.unknown:
         told.append(f"how close it was is not known: {parting.unknown}")
     return "; ".join(told)

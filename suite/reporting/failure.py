@@ -8,7 +8,7 @@ from suite.gate.decide import is_estimated
 from suite.metrics.kinds import HELD_TO_NONE
 from suite.records import Aspect, Comparison, Finding, Flip, Scenario, Tier, Verdict
 from suite.reporting import wording
-from suite.reporting.hostile import one_line, quoted, wrapped
+from suite.reporting.hostile import apart, one_line, quoted, wrapped
 
 _WIDTH = 100
 _LABEL = 11
@@ -113,9 +113,10 @@ def _flips(flips: tuple[Flip, ...]) -> Iterator[str]:
     chosen = sorted(flips, key=lambda flip: (flip.is_correct, flip.case))
     for number, flip in enumerate(chosen[:_MOST_FLIPS]):
         became = "now right" if flip.is_correct else "now wrong"
+        was, now = apart(flip.was, flip.now, _ANSWER)
         yield _line("" if number else "flips", f"{one_line(flip.case)} is {became}")
-        yield _line("", f"  was {quoted(flip.was, _ANSWER)}")
-        yield _line("", f"  now {quoted(flip.now, _ANSWER)}")
+        yield _line("", f"  was {quoted(was, _ANSWER)}")
+        yield _line("", f"  now {quoted(now, _ANSWER)}")
     if len(chosen) > _MOST_FLIPS:
         yield _line("", f"and {len(chosen) - _MOST_FLIPS} more; all are in run.json and report.md")
 

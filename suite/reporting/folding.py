@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from suite.gate.failing import is_accepted
 from suite.records import VERDICTS_WORST_FIRST, Aspect, Finding, Flip, Gate, VariantResult, Verdict
+from suite.reporting.hostile import one_line, plain
 from suite.reporting.wording import counted, listed, metric_name
 
 _SHOWN = (
@@ -27,6 +28,9 @@ _SHOWN = (
 
 _DETAILED = frozenset({Verdict.REGRESSED, Verdict.IMPROVED, Verdict.INCONCLUSIVE})
 """Told finding by finding; all others have the same reason for many gates."""
+
+_DOUBT = ", cannot tell: "
+"""What stands before the reason in a sentence."""
 
 _NAMED = 2
 """How many gates with one reason are told apart; more are only counted."""
@@ -45,6 +49,15 @@ class Point:
     text: str
     """A whole sentence without the variant, which the title of the group names."""
     gate: Gate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepLine:
+    """One line of a next step, safe to show as it is but for markup."""
+
+    text: str
+    is_command: bool
+    """Whether it is to be copied: it stands behind one that ends in a colon."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +83,14 @@ class Group:
         title = f"{names} {'is' if len(self.variants) == 1 else 'are'} {self.verdict}"
         title += ", being accepted" if self.accepted else ""
         return title if self.verdict in _DETAILED or not self.gates else f"{title} ({counted(self.gates, 'gate')})"
+
+
+def step_lines(step: str) -> list[StepLine]:
+    """What a next step says, line by line."""
+    lines = [one_line(line) for line in plain(step).splitlines() if line.strip()]
+    return [
+        StepLine(text=line, is_command=before.endswith(":")) for before, line in zip(["", *lines], lines, strict=False)
+    ]
 
 
 def worst_first(findings: Sequence[Finding], order: Sequence[str]) -> tuple[Finding, ...]:
@@ -128,9 +149,9 @@ def _by_variant(verdict: Verdict, findings: Sequence[Finding]) -> list[Group]:
 
 
 def _detailed(verdict: Verdict, variant: str, findings: Sequence[Finding]) -> Group:
+    texts = _told_once([finding.sentence.removeprefix(f"{variant}: ") for finding in findings])
     points = tuple(
-        Point(metric=f.metric, scope=f.scope, text=f.sentence.removeprefix(f"{variant}: "), gate=f.gate)
-        for f in findings
+        Point(metric=f.metric, scope=f.scope, text=text, gate=f.gate) for f, text in zip(findings, texts, strict=True)
     )
     flips = {flip.case: flip for finding in findings for flip in finding.comparison.flips}
     return Group(
@@ -142,6 +163,17 @@ def _detailed(verdict: Verdict, variant: str, findings: Sequence[Finding]) -> Gr
         flips=tuple(sorted(flips.values(), key=lambda flip: (flip.is_correct, flip.case))),
         next_steps=_unique(finding.next_step for finding in findings),
     )
+
+
+def _told_once(sentences: Sequence[str]) -> list[str]:
+    """Why something cannot be told stands in the first sentence that says it."""
+    told: set[str] = set()
+    shortened = []
+    for sentence in sentences:
+        said, mark, why = sentence.partition(_DOUBT)
+        shortened.append(f"{said}, cannot tell for the same reason" if mark and why in told else sentence)
+        told.add(why)
+    return shortened
 
 
 def _by_reason(

@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping
 
+from suite.engine.assembling import PART
 from suite.records import HistoryEntry, Run, Verdict
 from suite.reporting.model import build_report
 
@@ -28,6 +29,7 @@ def enter_run(run: Run, *, accepted: bool = False, commit: str | None = None) ->
         machine=run.environment.machine,
         commit=commit,
         accepted=accepted,
+        cases=run.settings.get(PART, ""),
         versions=_versions(run),
         verdicts={row.variant: row.verdict.value for row in build_report(run).rows},
         values=dict(_values(run)),
@@ -53,7 +55,7 @@ def _versions(run: Run) -> dict[str, str]:
         if result.identity:
             told.setdefault(QUESTION, {})[name] = _hash(repr(sorted(result.identity.items())))
     versions = {key: text for suspect, texts in told.items() for key, text in _fold(suspect, texts)}
-    if run.trials:
+    if run.trials and PART not in run.settings:  # a part of the cases is no change of them
         cases = {(one.case, one.case_version, one.scorer, one.prompt_sha256) for one in run.trials}
         versions[CASES] = _hash(repr(sorted(cases)))
     return dict(sorted(versions.items()))

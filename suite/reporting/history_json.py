@@ -42,6 +42,7 @@ def _trend(trend: Trend) -> Plain:
                 "created": entry.created,
                 "commit": entry.commit,
                 "accepted": entry.accepted,
+                "cases": entry.cases or None,
                 "changed": list(changed),
                 "verdicts": dict(entry.verdicts),
             }

@@ -14,6 +14,7 @@ NEAR = 2
 """So many runs beside a shift, changes are told as perhaps belonging to it: its place is known to about a run."""
 ACCEPT = 'pytest --model-matrix --matrix-update=changed --matrix-reason "..."'
 ADVICE = "Baselines stay as they are: mend what shifted, or accept the new level with"
+APPEND = "quantdrift history --append latest"
 _MOST_EVENTS, _MOST_CHANGES = 5, 6
 _CHANCE = f"the chance that one of them is told to have shifted by luck is {ALPHA:.0%}".replace("%", " %")
 
@@ -43,8 +44,20 @@ class ToldTrend:
     """The newest runs from which baselines were accepted."""
     changed: tuple[str, ...]
     """The newest runs at which a version changed, with what did."""
+    partial: tuple[str, ...]
+    """The newest runs in which only a part of the cases was answered."""
     verdict: str
     """The one sentence: what shifted, or what could have been seen."""
+
+    @property
+    def events(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """What else happened: a title, and the runs."""
+        told = (
+            ("Baselines were accepted from", self.accepted),
+            ("Versions changed at", self.changed),
+            ("A part of the cases was answered in", self.partial),
+        )
+        return tuple((title, runs) for title, runs in told if runs)
 
 
 def tell_trend(trend: Trend) -> ToldTrend:
@@ -72,6 +85,7 @@ def tell_trend(trend: Trend) -> ToldTrend:
                 if changes
             ]
         ),
+        partial=_newest([f"{run_label(entry)}: {one_line(entry.cases)}" for entry in trend.entries if entry.cases]),
         verdict=_verdict(trend, by_run),
     )
 
@@ -80,12 +94,21 @@ def _sum_up(ways: Sequence[bool | None]) -> bool | None:
     return True if True in ways else None if None in ways else False
 
 
-def shown_series(series: Sequence[Series]) -> list[Series]:
-    """Of each metric of a variant the scope of everything together, or the first one; and whatever shifted."""
-    scopes: dict[tuple[str, str], list[str]] = {}
-    for one in series:
-        scopes.setdefault((one.variant, one.metric), []).append(one.scope)
-    return [one for one in series if one.shifts or one.scope == primary_scope(scopes[one.variant, one.metric])]
+def shown_series(trend: Trend, *, scopes: bool = False) -> list[Series]:
+    """Of each metric of a variant the scope of everything together, or the first one, and whatever shifted; with `scopes` all.
+
+    None of a single run, which shows no trend.
+    """
+    if len(trend.entries) < 2:
+        return []
+    known: dict[tuple[str, str], list[str]] = {}
+    for one in trend.series:
+        known.setdefault((one.variant, one.metric), []).append(one.scope)
+    return [
+        one
+        for one in trend.series
+        if scopes or one.shifts or one.scope == primary_scope(known[one.variant, one.metric])
+    ]
 
 
 def series_name(metric: str, scope: str) -> str:
@@ -143,6 +166,8 @@ def _day(entry: HistoryEntry) -> str:
 
 def _verdict(trend: Trend, by_run: dict[int, list[tuple[Series, LevelShift]]]) -> str:
     among = f"{trend.tested} series"
+    if len(trend.entries) < 2:
+        return f"One run shows no trend: it takes a second one. After it: {APPEND}"
     if by_run:
         shifts = counted(sum(len(found) for found in by_run.values()), "shift")
         return f"{shifts} of level, at {counted(len(by_run), 'run')}, among {among}; {_CHANCE}."

@@ -56,8 +56,9 @@ def _lines(trends: Sequence[Trend], faults: Sequence[str], width: int, screen: S
         told = tell_trend(trend)
         yield from wrapped(f"{one_line(trend.model)} · {one_line(trend.machine)} · {told.period}", width, rest="  ")
         yield ""
-        yield from _table(trend, width, screen, scopes)
-        yield ""
+        if len(trend.entries) > 1:
+            yield from _table(trend, width, screen, scopes)
+            yield ""
         yield from _shifts(told, width)
         yield from _events(told, width)
         yield from _text(told.verdict, width)
@@ -77,7 +78,7 @@ def _text(text: str, width: int, indent: int = 1) -> list[str]:
 
 
 def _table(trend: Trend, width: int, screen: Screen, scopes: bool) -> Iterator[str]:
-    rows = trend.series if scopes else shown_series(trend.series)
+    rows = shown_series(trend, scopes=scopes)
     if not rows:
         yield " (nothing of what is asked for was measured in these runs)"
         return
@@ -151,8 +152,7 @@ def _shifts(told: ToldTrend, width: int) -> Iterator[str]:
 
 
 def _events(told: ToldTrend, width: int) -> Iterator[str]:
-    for title, events in (("Baselines were accepted from", told.accepted), ("Versions changed at", told.changed)):
-        if events:
-            yield from _text(title, width)
-            yield from (line for event in events for line in _text(event, width, 3))
-            yield ""
+    for title, events in told.events:
+        yield from _text(title, width)
+        yield from (line for event in events for line in _text(event, width, 3))
+        yield ""

@@ -62,6 +62,28 @@ def quoted(answer: str | None, width: int) -> str:
     return f'"{cut(line, max(width - 2, 1))}"' if line else "an empty answer"
 
 
+def became(was: str | None, now: str | None, width: int) -> str:
+    """Two answers of a model to one question, each quoted in at most `width` columns: ``"18" → "24"``."""
+    if was == now:
+        return f"{quoted(was, width)} both times, graded otherwise"
+    then, here = apart(was, now, width)
+    return f"{quoted(then, width)} → {quoted(here, width)}"
+
+
+def apart(was: str | None, now: str | None, width: int) -> tuple[str | None, str | None]:
+    """Both answers, from shortly before they part where `width` columns would show the same of both."""
+    if was is None or now is None:
+        return was, now
+    one, other = one_line(was), one_line(now)
+    if one == other or cut(one, width - 2) != cut(other, width - 2):
+        return was, now
+    parting = next(
+        (n for n, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), min(len(one), len(other))
+    )
+    start = max(parting - width // 3, 0)
+    return f"…{one[start:]}", f"…{other[start:]}"
+
+
 def columns(text: str) -> int:
     """Terminal columns that `text` takes: two for East Asian wide characters, none for combining marks."""
     return sum(_character_columns(character) for character in text)

@@ -8,8 +8,8 @@ from suite.records import Finding, Verdict
 from suite.reporting import wording
 from suite.reporting.doctor import doctor_markdown
 from suite.reporting.fidelity import fidelity_markdown
-from suite.reporting.folding import Group
-from suite.reporting.hostile import cut, markdown, markdown_code, one_line, plain
+from suite.reporting.folding import Group, step_lines
+from suite.reporting.hostile import apart, cut, markdown, markdown_code, one_line, plain
 from suite.reporting.layout import speedup, ungraded
 from suite.reporting.limits import limits_markdown
 from suite.reporting.losses import loss_markdown
@@ -101,7 +101,6 @@ def _emphasized(verdict: Verdict) -> str:
 
 def _remarks(report: Report) -> Iterator[str]:
     remarks = [f"Speeds are those of scenario {markdown_code(report.scenario)}."] if report.scenario else []
-    remarks += [f"{markdown_code(row.variant)}: {markdown(row.mismatch)}" for row in report.rows if row.mismatch]
     remarks += [markdown(sentence) for sentence in (*report.unmeasured, *report.remarks)]
     for row in report.rows:
         for score in row.scores:
@@ -135,9 +134,15 @@ def _group(group: Group) -> Iterator[str]:
     if group.suspects:
         yield f"- changed since the baseline: {'; '.join(markdown_code(suspect) for suspect in group.suspects)}"
     yield ""
-    commands = [line.strip() for step in group.next_steps for line in plain(step).splitlines() if line.strip()]
-    yield from _block("Next:", commands)
+    for step in group.next_steps:
+        yield from _step(step)
     yield from _block("The end of its standard error:", plain(group.detail).splitlines())
+
+
+def _step(step: str) -> Iterator[str]:
+    for number, line in enumerate(step_lines(step)):
+        yield f"    {line.text}" if line.is_command else f"{'' if number else 'Next: '}{markdown(line.text)}"
+        yield ""
 
 
 def _block(title: str, lines: list[str]) -> Iterator[str]:
@@ -220,7 +225,8 @@ def _answers(report: Report) -> Iterator[str]:
     chosen = sorted(found.items(), key=lambda item: (item[1].is_correct, item[0]))
     for (variant, case), flip in chosen[:_MOST_FLIPS]:
         became = "now right" if flip.is_correct else "now wrong"
-        yield _row([markdown_code(variant), markdown_code(case), _answer(flip.was), _answer(flip.now), became])
+        was, now = apart(flip.was, flip.now, _ANSWER)
+        yield _row([markdown_code(variant), markdown_code(case), _answer(was), _answer(now), became])
     if len(chosen) > _MOST_FLIPS:
         yield ""
         yield f"{len(chosen) - _MOST_FLIPS} more are in run.json."

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from suite.doctor import findings as find_ailments
+from suite.engine.assembling import PART
 from suite.gate.failing import fails, is_accepted
 from suite.metrics.speed import speedup_interval
 from suite.records import (
@@ -201,6 +202,11 @@ def build_report(run: Run) -> Report:
 
 def describe_protocol(run: Run) -> Iterator[str]:
     """What limits the run as a whole."""
+    if part := run.settings.get(PART):
+        asked = Counter(trial.variant for trial in run.trials)
+        right = Counter(trial.variant for trial in run.trials if trial.score.correct)
+        told = listed([f"{right[name]} of {asked[name]} of {name}" for name in asked])
+        yield f"only {part} cases were answered, and a score is shown of whole domains alone; right: {told}"
     sides = {result.variant.old_of: result for result in run.against}
     if sides:
         yield f"compared side by side with {run.settings.get('against', 'an old side')}: {listed([str(s) for s in sides])}"

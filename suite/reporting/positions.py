@@ -133,7 +133,7 @@ def _table(places: Sequence[Place], width: int) -> Iterator[str]:
             column("p here", 61, lambda p: f"{p.p:.3f}"),
             column("prefers", 50, lambda p: str(p.departure.token) if p.departure else wording.ABSENT),
             column("its p", 40, lambda p: f"{math.exp(p.departure.logprob):.3f}" if p.departure else wording.ABSENT),
-            column("lead", 70, lambda p: f"{p.departure.lead:.2f}" if p.departure else wording.ABSENT),
+            column("lead", 70, lambda p: wording.lead(p.departure.lead) if p.departure else wording.ABSENT),
             column("", 30, lambda p: "near tie" if p.departure and p.departure.lead < NEAR_TIE else "", left=True),
         ],
         width - 4,

@@ -9,8 +9,8 @@ from suite.records import Flip, Gate, Verdict
 from suite.reporting import wording
 from suite.reporting.doctor import doctor_lines
 from suite.reporting.fidelity import fidelity_remarks
-from suite.reporting.folding import Group, Point
-from suite.reporting.hostile import filled, one_line, plain, quoted, wrapped
+from suite.reporting.folding import Group, Point, step_lines
+from suite.reporting.hostile import became, filled, one_line, plain, wrapped
 from suite.reporting.layout import layout
 from suite.reporting.limits import limits_remarks
 from suite.reporting.losses import loss_lines
@@ -113,7 +113,9 @@ def _group(group: Group, width: int, color: bool) -> Iterator[str]:
         yield "   nothing that is recorded changed since the baseline"
     yield from _flips(group.flips, width)
     for step in group.next_steps[:steps]:
-        yield from (f"   → {one_line(part)}" for part in step.splitlines() if part.strip())
+        for number, told in enumerate(step_lines(step)):
+            first = "     " if number else "   → "
+            yield from [first + told.text] if told.is_command else wrapped(told.text, width, first=first, rest="     ")
 
 
 def _room(group: Group) -> tuple[int, int]:
@@ -141,7 +143,7 @@ def _flips(flips: Sequence[Flip], width: int) -> Iterator[str]:
 
 
 def _flip(flip: Flip) -> str:
-    return f"{one_line(flip.case)} ({quoted(flip.was, _ANSWER)} → {quoted(flip.now, _ANSWER)})"
+    return f"{one_line(flip.case)} ({became(flip.was, flip.now, _ANSWER)})"
 
 
 # ------------------------------------------------------------------------------------------------------- remarks
@@ -157,9 +159,6 @@ def _sentences(report: Report) -> Iterator[str]:
         yield f"speeds are those of scenario {one_line(report.scenario)}"
     yield from (one_line(remark) for remark in fidelity_remarks(report.fidelity))
     yield from (one_line(remark) for remark in limits_remarks(report.limits, report.scenario))
-    for row in report.rows:
-        if row.mismatch:
-            yield f"label of {one_line(row.variant)}: {one_line(row.mismatch)}"
     incomplete = [row for row in report.rows if any(score.ungraded for score in row.scores)]
     without = [f"{one_line(row.variant)} {_ungraded(row)}" for row in incomplete]
     if without:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from suite.gate.decide import RATIOS, is_ratio
+from suite.gate.wording import minus
 from suite.metrics.catalog import SPECS
 from suite.records import Comparison, Finding, Tier, Tolerance
 
@@ -51,7 +52,7 @@ def value(metric: str, number: float | None) -> str:
         return duration(number)
     if metric in RATIOS:
         return f"{nats(number)} nats"
-    return score(number) if 0 <= number <= 1 else f"{number:.4g}"
+    return score(number) if 0 <= number <= 1 else minus(f"{number:.4g}")
 
 
 def rate(number: float | None) -> str:
@@ -100,6 +101,11 @@ def short_nats(number: float | None) -> str:
     if number < 0.00005:
         return "<.0001" if number else "0"
     return f"{number:.4f}".removeprefix("0") if number < 0.99995 else f"{number:.3g}"
+
+
+def lead(number: float) -> str:
+    """By how many nats one token is preferred to another: ``0.09``, ``−0.56``; ``<0.01`` is as good as none, either way."""
+    return "<0.01" if abs(number) < 0.005 else minus(f"{number:.2f}")
 
 
 def drift(comparison: Comparison) -> str:

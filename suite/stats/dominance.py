@@ -1,7 +1,8 @@
 """Which of several things is better than which in everything that counts (Pareto), by estimates and as far as intervals tell.
 
 A claim that one thing dominates another needs more than estimates in order: of each quantity the intervals must lie apart, or
-both values must be exact and equal. Two 95 % intervals that lie apart are a stricter demand than an interval of the difference
+both values must be exact and equal. Where a quantity has a slack, values and intervals must lie further apart than it says, or
+nothing is said by them. Two 95 % intervals that lie apart are a stricter demand than an interval of the difference
 that leaves out 0 (N. Schenker and J. F. Gentleman, The American Statistician 55 (2001)), which leaves some room for the many
 pairs that are looked at.
 """
@@ -22,6 +23,8 @@ class Reading:
     low: float
     """At most `high`."""
     high: float
+    slack: float = 0.0
+    """Half of a difference that counts as none."""
 
 
 Point = Sequence[Reading]
@@ -43,37 +46,49 @@ class Standing:
     """Who is better than one thing in everything, in the order of the points."""
 
     beaten_by: tuple[str, ...] = ()
-    """By estimates: at least as good in all, better in one. Only things that nothing beats."""
+    """By estimates: at least as good in all, better in one. Only things that are on the front."""
     dominated_by: tuple[str, ...] = ()
     """For sure. Only things that nothing dominates; all of them beat it by estimates too."""
 
     @property
     def on_front(self) -> bool:
-        """Whether no estimate is better."""
+        """Whether nothing that is on it beats this."""
         return not self.beaten_by
 
 
 def reading(
-    value: float, interval: tuple[float, float] | None, *, more_is_better: bool, exact: bool = False
+    value: float,
+    interval: tuple[float, float] | None,
+    *,
+    more_is_better: bool,
+    exact: bool = False,
+    slack: float = 0.0,
 ) -> Reading:
     """A reading of a quantity; one that is not `exact` and has no interval is told apart from nothing."""
     low, high = interval or ((value, value) if exact else (-math.inf, math.inf))
-    return Reading(value, low, high) if more_is_better else Reading(-value, -high, -low)
+    return Reading(value, low, high, slack) if more_is_better else Reading(-value, -high, -low, slack)
 
 
 def relate(one: Reading, other: Reading) -> Relation:
     """`one` as seen from `other`."""
-    if one.low > other.high:
+    slack = one.slack + other.slack
+    if one.low > other.high + slack:
         return Relation.BETTER
-    if one.high < other.low:
+    if one.high + slack < other.low:
         return Relation.WORSE
     return Relation.EQUAL if one.low == one.high == other.low == other.high else Relation.UNTOLD
 
 
 def beats(one: Point, other: Point) -> bool:
     """By estimates: at least as good in all, better in one."""
-    pairs = [(mine.value, theirs.value) for mine, theirs in zip(one, other, strict=True)]
-    return all(mine >= theirs for mine, theirs in pairs) and any(mine > theirs for mine, theirs in pairs)
+    pairs = list(zip(one, other, strict=True))
+    return not any(_is_ahead(theirs, mine) for mine, theirs in pairs) and any(
+        _is_ahead(mine, theirs) for mine, theirs in pairs
+    )
+
+
+def _is_ahead(one: Reading, other: Reading) -> bool:
+    return one.value > other.value + one.slack + other.slack
 
 
 def dominates(one: Point, other: Point) -> bool:
@@ -84,15 +99,30 @@ def dominates(one: Point, other: Point) -> bool:
 
 def find_standings(points: Mapping[str, Point]) -> dict[str, Standing]:
     """How each thing stands among the others, by name; all points have the same quantities."""
-    front = [name for name in points if not any(beats(other, points[name]) for other in points.values())]
+    front = _find_front(points)
     sure = [name for name in points if not any(_is_over(other, points[name]) for other in points.values())]
     return {
         name: Standing(
-            beaten_by=tuple(other for other in front if beats(points[other], point)),
+            beaten_by=tuple(other for other in points if other in front and beats(points[other], point)),
             dominated_by=tuple(other for other in sure if _is_over(points[other], point)),
         )
         for name, point in points.items()
     }
+
+
+def _find_front(points: Mapping[str, Point]) -> set[str]:
+    """What nothing on the front beats. Slacks add up, so that what beats one thing need not beat what that one does."""
+    front: set[str] = set()
+    left = dict(points)
+    while left:
+        unbeaten = {name for name in left if not any(beats(other, left[name]) for other in left.values())} or set(left)
+        front |= unbeaten
+        left = {
+            name: point
+            for name, point in left.items()
+            if name not in unbeaten and not any(beats(points[other], point) for other in unbeaten)
+        }
+    return front
 
 
 def _is_over(one: Point, other: Point) -> bool:

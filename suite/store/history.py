@@ -151,7 +151,9 @@ def _refuse_newer(document: codec.Document, where: str) -> None:
 
 
 def _encode(entry: HistoryEntry) -> codec.Document:
-    plain: Mapping[str, Any] = dump(entry)
+    plain: dict[str, Any] = dump(entry)
+    if not entry.cases:
+        del plain["cases"]  # of a whole run the line is what it always was
     return {"schema": SCHEMA_VERSION, "kind": KIND, **plain, "values": _nest(entry.values)}
 
 

@@ -45,6 +45,14 @@ def overflow(tab: Tab) -> list[str]:
     return told
 
 
+def test_sentences_in_tables_have_the_width_of_a_telephone(browser: Browser, pages: Pages) -> None:
+    cells = "[...document.querySelectorAll('.stacked td:not(.number)')].map(cell => cell.getBoundingClientRect().width)"
+    with browser.open(pages["everything"], width=NARROW) as tab:
+        widths: list[float] = tab.evaluate(cells)
+    assert len(widths) > 5
+    assert min(widths) > 0.75 * NARROW
+
+
 @pytest.mark.parametrize("page", ["attacked", "attacked-history"])
 def test_nothing_that_somebody_else_wrote_runs(browser: Browser, pages: Pages, page: str) -> None:
     text = pages[page].read_text(encoding="utf-8")

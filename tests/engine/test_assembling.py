@@ -238,6 +238,14 @@ def test_a_run_is_put_together_whole() -> None:
     assert len(run.trials) == 3
 
 
+@pytest.mark.parametrize(("answered", "told"), [((), None), (("math/a",), "1 of 2"), (("math/a", "math/b"), None)])
+def test_a_run_knows_that_only_a_part_of_the_cases_was_answered(answered: tuple[str, ...], told: str | None) -> None:
+    head = RunHead(id="r", created="2026-01-01", suite_version="0", settings={})
+    cases = [make_case("math/a"), make_case("math/b")]
+    held = fill(*(trial(case) for case in (*answered, "format/own")))
+    assert assemble(head, held, make_matrix(make_variant("q4")), cases, ENVIRONMENT).settings.get("cases") == told
+
+
 def test_a_resumed_run_asks_again_what_could_not_be_answered() -> None:
     failed = replace(trial("math/a"), score=Score(status=TrialStatus.ERROR), error="it raised")
     held = drop_superseded([failed, trial("math/b"), Note(text=RESUMED)])

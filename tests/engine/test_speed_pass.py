@@ -115,6 +115,16 @@ def test_contended_samples_are_taken_again_and_all_are_kept(monkeypatch: pytest.
     assert len(delivered.launches) == 1
 
 
+def test_that_the_machine_is_not_ours_is_told_while_it_is_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Observer, "stop", lambda *_, **__: asdict(witnessed(0.4)))
+    matrix = make_matrix(make_variant("q4"), launches=1, rounds=1, retries=0, max_pressure=0.1)
+    said: list[str] = []
+    SpeedPass(matrix, InProcessLauncher(progress=said.append), Delivered().sink()).run(matrix.variants, {}, 1)
+    assert any(
+        line.startswith("speed: a sample of q4 does not count: another process waited for a CPU 40%") for line in said
+    )
+
+
 def test_a_launch_that_is_hopeless_is_not_tried_three_times_as_long() -> None:
     matrix = make_matrix(make_variant("q4", fault="cached"), launches=2, rounds=10, retries=2)
     delivered, _ = measure(matrix)

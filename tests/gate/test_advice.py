@@ -434,6 +434,20 @@ def test_another_scenario_has_its_own_speeds() -> None:
     assert of(advice, "q8_0").held[0].estimate.doubt == "it was not measured in this run"
 
 
+@pytest.mark.parametrize(("less", "on_front"), [(1e6, False), (40e6, True)])
+def test_memory_counts_for_the_front_only_beyond_what_it_may_drift(less: float, on_front: bool) -> None:
+    run = sample.healthy()
+    most = find_estimates(run, "short")["q8_0"]["memory"].value or 0.0
+    light = sample.changed(
+        of(advise(run, sample.asked()), "int8").result, "peak_rss_bytes", value=most - less, samples=()
+    )
+    results = tuple(light if one.variant.name == "int8" else one for one in run.variants)
+    placed = advise(replace(run, variants=results), sample.asked()).front.find("int8")
+    assert placed is not None
+    assert placed.standing.on_front is on_front
+    assert not placed.is_dominated
+
+
 def test_the_front_goes_by_divergence_where_that_is_known() -> None:
     run = sample.healthy()
     assert advise(run, sample.asked(loss=3)).front.quantities == ("kld", "speedup", "memory")

@@ -69,7 +69,7 @@ def test_each_flag_alone_makes_any_verdict_inconclusive(made: Any, gap: float, v
     assert finding.comparison.flags == (flag,)
     assert finding.verdict is Verdict.INCONCLUSIVE
     assert f"the machine was not as it should be ({flag})" in finding.sentence
-    assert finding.next_step.startswith("add launches to these when nothing else runs: ")
+    assert finding.next_step.startswith("add launches to these when nothing else runs:\n")
     assert needs_more(finding)
 
 

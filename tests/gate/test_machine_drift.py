@@ -53,7 +53,9 @@ def test_the_sentence_and_the_next_step_name_the_machine() -> None:
     finding = judge(compared(0.20, 0.26, 0.13, 0.02), DEFAULT_POLICY)
     assert finding.verdict is Verdict.INCONCLUSIVE
     assert "the machine itself is 13 % slower than when the baseline was accepted" in finding.sentence
-    assert finding.next_step.startswith("measure again when the machine is as fast as it was, or side by side: pytest ")
+    assert finding.next_step.startswith(
+        "measure again when the machine is as fast as it was, or side by side:\npytest "
+    )
     assert finding.next_step.endswith("--matrix-variants q4 --matrix-against OLD-PYTHON")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from typing import Any
 
 import numpy
@@ -14,6 +15,7 @@ from suite.gate.decide import estimate_of
 from suite.gate.judge import judge, needs_more
 from suite.gate.plan import GateItem, plan_gates
 from suite.gate.policy import DEFAULT_POLICY
+from suite.gate.wording import span
 from suite.records import (
     Aspect,
     Baselines,
@@ -78,7 +80,19 @@ def test_a_gain_is_loud_and_asks_for_a_new_baseline(made: Any) -> None:
     finding = judged(made, (220.0, 221.0, 219.0))
     assert finding.verdict is Verdict.IMPROVED
     assert "rose by 28.7 %" in finding.sentence
+    assert re.search(r"\(95 %: \d+\.\d … \d+\.\d % better;", finding.sentence)
     assert "--matrix-update=changed" in finding.next_step
+
+
+@pytest.mark.parametrize(("interval", "told"), [
+    ((0.104, 0.131), "10.4 … 13.1 % worse"),
+    ((-0.553, -0.276), "27.6 … 55.3 % better"),
+    ((-0.021, 0.036), "2.1 % better … 3.6 % worse"),
+    ((-0.0, 0.376), "0.0 … 37.6 % worse"),
+    ((-1e-17, 0.376), "0.0 … 37.6 % worse"),
+])  # fmt: skip
+def test_an_interval_is_told_in_the_direction_of_the_change(interval: tuple[float, float], told: str) -> None:
+    assert span(interval, lambda share: f"{100 * share:.1f}", "%") == told
 
 
 SPREAD = (152.0, 192.0)
@@ -90,7 +104,7 @@ def test_when_launches_differ_it_cannot_be_told_and_the_number_that_would_settle
     assert finding.verdict is Verdict.INCONCLUSIVE
     assert "cannot tell: the interval spans the tolerance" in finding.sentence
     assert finding.next_step == (
-        "about 10 more launches would settle it: "
+        "about 10 more launches would settle it:\n"
         "pytest --model-matrix --matrix-variants q4 --matrix-only=speed --matrix-resume"
     )
     assert needs_more(finding)
@@ -128,7 +142,7 @@ def test_single_launches_have_no_interval_and_are_inconclusive_whatever_they_say
     assert finding.comparison.interval is None
     assert finding.verdict is Verdict.INCONCLUSIVE
     assert "one launch on each side has no spread" in finding.sentence
-    assert finding.next_step.startswith("about 3 more launches would settle it: ")
+    assert finding.next_step.startswith("about 3 more launches would settle it:\n")
     assert finding.next_step.endswith("--matrix-only=speed --matrix-resume")
     assert needs_more(finding)
 

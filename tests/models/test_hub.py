@@ -22,7 +22,9 @@ FILES = {"config.json": b"{}", "sub/model.gguf": b"weights"}
 
 
 class Answer(BaseHTTPRequestHandler):
-    """``org/name`` exists, ``org/gated`` is gated, nothing else is there."""
+    """``org/name`` exists, ``org/gated`` is gated, ``org/broken`` fails, nothing else is there."""
+
+    requests = 0
 
     def do_GET(self) -> None:
         self._answer(with_body=True)
@@ -42,6 +44,9 @@ class Answer(BaseHTTPRequestHandler):
             self._send(404, b"{}", with_body, {"X-Error-Code": "RevisionNotFound"})
         elif path.startswith("/api/models/org/gated"):
             self._send(403, b"{}", with_body, {"X-Error-Code": "GatedRepo"})
+        elif path.startswith("/api/models/org/broken"):
+            Answer.requests += 1
+            self._send(400, b"{}", with_body, {"X-Request-Id": f"Root=1-{Answer.requests}"})
         elif (name := path.replace("/main/", f"/{COMMIT}/").removeprefix(f"/org/name/resolve/{COMMIT}/")) in FILES:
             self._send(200, FILES[name], with_body, {"X-Repo-Commit": COMMIT, "ETag": f'"{len(name)}"'})
         else:
@@ -106,6 +111,15 @@ def test_files_are_fetched_once_and_found_again_without_the_hub(endpoint: str, t
 def test_a_refusal_says_what_to_do(endpoint: str, tmp_path: Path, repo: str, revision: str | None, says: str) -> None:
     with pytest.raises(Unavailable, match=says):
         HuggingFaceHub(cache=tmp_path, endpoint=endpoint).find(repo, revision)
+
+
+def test_the_same_failure_is_told_in_the_same_words(endpoint: str, tmp_path: Path) -> None:
+    told = []
+    for _ in range(2):
+        with pytest.raises(Unavailable, match="hub repository 'org/broken' cannot be fetched") as fault:
+            HuggingFaceHub(cache=tmp_path, endpoint=endpoint).find("org/broken", None)
+        told.append(str(fault.value))
+    assert told[0] == told[1]
 
 
 def test_no_hub_and_no_copy_is_unavailable_in_one_line(tmp_path: Path) -> None:

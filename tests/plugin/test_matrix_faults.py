@@ -136,6 +136,22 @@ def test_only_uninstalled_backends_leave_nothing_behind(project: ForeignProject)
     assert not (project.root / ".quantdrift").exists()
 
 
+def test_what_several_variants_lack_is_told_once(project: ForeignProject) -> None:
+    project.pytester.makepyfile(absent_backend=BACKEND_THAT_NEEDS_MORE)
+    project.write_matrix({name: {"backend": "absent_backend:BACKEND", "options": {}} for name in ("one", "two")})
+    result = project.run()
+    result.stdout.fnmatch_lines(["   one, two: NOT_MEASURED: *pip install not_there"])
+
+
+def test_weights_that_are_no_weights_are_told_once(project: ForeignProject) -> None:
+    (project.root / "empty").mkdir()
+    lacking = {"backend": "llama_cpp", "source": "./empty", "options": {}}
+    project.write_matrix({"one": lacking, "two": lacking, "three": {}})
+    result = project.run(ANSWERS)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines([" one, two are ERROR*", "   *./empty* holds no weights*"])
+
+
 def test_a_run_that_measured_nothing_spares_a_directory_that_a_person_named(project: ForeignProject) -> None:
     project.pytester.makepyfile(absent_backend=BACKEND_THAT_NEEDS_MORE)
     project.write_matrix({"other": {"backend": "absent_backend:BACKEND", "options": {}}})
@@ -188,6 +204,23 @@ def _check_full_disk(project: ForeignProject, small: Path) -> None:
     assert full.ret == 3
     full.stdout.fnmatch_lines(["*journal.jsonl: could not be appended to: No space left on device*"])
     assert full.parseoutcomes().get("passed", 0) < 7
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a directory that takes no files from anybody")
+def test_baselines_that_cannot_be_written_lose_no_run_and_need_no_measuring_again(project: ForeignProject) -> None:
+    project.write_matrix({"q4": {}})
+    accept = (ANSWERS, "--matrix-update=new", "--matrix-reason=first")
+    refused = project.run(*accept, "--matrix-baselines=/proc/self")
+    assert refused.ret == 3
+    refused.stdout.fnmatch_lines([
+        " q4 *",
+        " not everything was accepted: /proc/self/*: could not be written: *",
+        " *add --matrix-resume to the same command",
+    ])  # fmt: skip
+    first = project.read_run()
+    assert project.run(*accept, "--matrix-resume").ret == 0
+    assert project.read_run()["id"] == first["id"]
+    assert project.baseline_files()
 
 
 def test_collecting_only_measures_nothing_and_is_no_failure(project: ForeignProject) -> None:

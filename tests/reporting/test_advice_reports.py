@@ -69,6 +69,14 @@ def test_only_what_is_to_be_copied_is_wider_than_the_screen(story: str, width: i
     assert wide == []
 
 
+def test_columns_of_what_was_asked_are_the_last_to_go() -> None:
+    found = advise(sample.healthy(), sample.asked(loss=3, decode=100, ttft=0.2))
+    shown = list(advice_lines(found, 72))
+    heading = next(line.split() for line in shown if line.startswith(" variant"))
+    assert heading[1:] == ["loss", "decode", "TTFT"]
+    assert any("no room for" in line and "speed-up" in line for line in shown)
+
+
 @pytest.mark.parametrize("story", sample.STORIES)
 def test_every_variant_is_told_once_in_the_table(story: str) -> None:
     found = advice(story)

@@ -71,6 +71,13 @@ def test_other_cases_and_another_question_are_other_versions() -> None:
     assert enter_run(run([result("q4_k_m")], trials=(trial(),))).versions == before
 
 
+def test_a_part_of_the_cases_is_no_other_cases() -> None:
+    made = run([result("q4_k_m")], trials=(trial(),))
+    entry = enter_run(replace(made, settings={**made.settings, "cases": "1 of 77"}))
+    assert (entry.cases, "cases" in entry.versions) == ("1 of 77", False)
+    assert (enter_run(made).cases, "cases" in enter_run(made).versions) == ("", True)
+
+
 def test_the_entry_of_a_whole_run_is_stored_and_read_again(tmp_path: Path) -> None:
     entry = enter_run(stories.healthy())
     append_history(tmp_path / "h.jsonl", entry)

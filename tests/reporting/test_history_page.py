@@ -101,7 +101,10 @@ def test_metrics_are_in_one_order_and_their_scopes_together() -> None:
 def test_too_few_runs_are_said_to_have_shown_nothing() -> None:
     assert "<h1>Too few runs to see a level shift</h1>" in page_of(sample.steady(6))
     assert "<h1>No level shifted</h1>" in page_of(sample.steady())
-    assert "There is no line to draw" in page_of(sample.steady(1))
+    alone = page_of(sample.steady(1))
+    assert "There is no line to draw" in alone
+    assert "One run shows no trend" in alone
+    assert "All series" not in alone
     assert "No run could be read" in page_of([], faults=[FAULT])
 
 

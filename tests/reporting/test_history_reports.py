@@ -65,10 +65,20 @@ def test_what_has_too_few_runs_is_not_called_steady() -> None:
     assert "too few runs" in text
 
 
-def test_one_run_is_a_history() -> None:
+def test_one_run_asks_for_a_second_instead_of_showing_rows_of_nothing() -> None:
     text = shown(sample.steady(1), Screen(width=120))
     assert "1 run, 2026-09-01" in text
-    assert "No level shifted: nothing moved, or there are too few runs to tell." in text
+    assert "One run shows no trend: it takes a second one. After it: quantdrift history --append latest" in text
+    assert "decode tok/s" not in text
+
+
+def test_a_run_of_a_part_of_the_cases_is_named_and_changes_nothing() -> None:
+    whole = {"cases": "91c091c091c0"}
+    nights = [sample.entry(night, versions=whole) for night in range(3)]
+    nights[1] = replace(nights[1], versions={}, cases="3 of 77")
+    text = shown(nights, Screen(width=120))
+    assert f"A part of the cases was answered in\n   {nights[1].run} (commit 000000000001): 3 of 77" in text
+    assert "Versions changed at" not in text
 
 
 def test_a_shift_names_what_changed_near_it_and_what_was_accepted() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -36,6 +37,12 @@ def test_terminal(width: int, check_golden: CheckGolden) -> None:
 
 def test_markdown(check_golden: CheckGolden) -> None:
     check_golden("real.md", markdown.render(build_report(real_run())))
+
+
+def test_a_label_that_its_tensors_belie_is_told_once() -> None:
+    report = build_report(real_run())
+    for text in ("\n".join(lines(report, width=160, color=False)), markdown.render(report), render_page(real_run())):
+        assert len(re.findall(r"labelled\s+Q5(?:_|\\_)K", text)) == 1
 
 
 def test_doctor(check_golden: CheckGolden) -> None:

@@ -162,6 +162,18 @@ def test_reasons_that_differ_by_gate_are_folded_by_variant() -> None:
     assert [(group.variants, group.gates) for group in groups] == [(("fp16",), 7), (("int8",), 7)]
 
 
+def test_a_reason_of_several_findings_of_a_variant_is_told_once() -> None:
+    why = "the machine itself is 8 % faster than when the baseline was accepted (yardstick)"
+    both = [sample.comparison(metric, "short", "int8") for metric in ("decode_tok_s", "prefill_tok_s")]
+    found = tuple(
+        sample.finding(Verdict.INCONCLUSIVE, f"int8: {one.metric} fell, cannot tell: {why}", of=one) for one in both
+    )
+    (group,) = build_report(sample.run(findings=found)).groups
+    assert [point.text for point in group.points] == [
+        f"decode_tok_s fell, cannot tell: {why}", "prefill_tok_s fell, cannot tell for the same reason",
+    ]  # fmt: skip
+
+
 def test_improved_stands_before_what_could_not_be_told() -> None:
     assert [group.verdict for group in build_report(stories.slower()).groups] == [
         Verdict.REGRESSED,
@@ -239,6 +251,15 @@ def test_flips_are_counted_once_although_two_metrics_name_them() -> None:
     report = build_report(replace(run, findings=(*run.findings, twice)))
     assert report.totals.flips == 4
     assert len(report.groups[0].flips) == 4
+
+
+def test_a_part_of_the_cases_is_told_with_what_was_right() -> None:
+    made = sample.run([sample.result("q8_0")], trials=(sample.trial("q8_0", "math/apples"),))
+    told = build_report(replace(made, settings={"cases": "1 of 77"})).remarks
+    assert (
+        "only 1 of 77 cases were answered, and a score is shown of whole domains alone; right: 1 of 1 of q8_0" in told
+    )
+    assert not any("cases were answered" in remark for remark in build_report(made).remarks)
 
 
 def test_what_was_not_measured_is_said_once() -> None:

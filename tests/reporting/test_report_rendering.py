@@ -13,7 +13,7 @@ from support import sample_stories as stories
 from support.github_page import ATTACKS, GithubPage, active_in
 
 from suite.records import Aspect, Tolerance, TrialStatus, Verdict
-from suite.reporting import hostile, wording
+from suite.reporting import hostile, markdown, wording
 from suite.reporting.junit import case_properties, gate_properties
 from suite.reporting.layout import layout
 from suite.reporting.model import build_report
@@ -63,6 +63,16 @@ def test_hostile_text_reaches_no_terminal(width: int) -> None:
     assert "owned" not in text
 
 
+def test_a_command_to_copy_has_a_line_of_its_own() -> None:
+    report = build_report(stories.slower())
+    command = "pytest --model-matrix --matrix-variants q8_0 --matrix-only=speed"
+    shown = list(lines(report, width=80, color=False))
+    assert shown[shown.index(f"     {command}") - 1] == "   → measure again:"
+    told = markdown.render(report).splitlines()
+    assert f"    {command}" in told
+    assert "Next: measure again:" in told
+
+
 def test_a_run_without_variants_can_be_shown() -> None:
     assert " (no variant was run)" in list(lines(build_report(sample.run([])), width=80, color=False))
 
@@ -88,6 +98,23 @@ def test_plain_text_is_free_of_control_characters_and_stays_so(text: str) -> Non
 ])  # fmt: skip
 def test_escape_sequences_are_removed_whole(attack: str, left: str) -> None:
     assert hostile.plain(attack) == left
+
+
+@pytest.mark.parametrize(("was", "now", "told"), [
+    ("18", "24", '"18" → "24"'),
+    ("18", None, '"18" → no answer'),
+    ("18", "18", '"18" both times, graded otherwise'),
+    ("def double_all(numbers): return x", "def double_all(numbers): return y", '"… return x" → "… return y"'),
+    ("def double_all(numbers): return", "def double_all(numbers): return y", '"…: return" → "…: return y"'),
+])  # fmt: skip
+def test_two_answers_are_shown_where_they_part(was: str, now: str | None, told: str) -> None:
+    assert hostile.became(was, now, 24) == told
+
+
+@given(st.text(), st.text(), st.integers(min_value=4, max_value=40))
+def test_two_answers_fit_wherever_they_part(was: str, now: str, width: int) -> None:
+    shown = [hostile.quoted(text, width) for text in hostile.apart(was, now, width)]
+    assert all(hostile.columns(text) <= max(width, len("an empty answer")) for text in shown)
 
 
 @given(st.text(), st.integers(min_value=1, max_value=40))
@@ -191,6 +218,15 @@ def test_drift_is_worded_never_signed_alone() -> None:
     assert wording.drift(sample.comparison(drift=None)) == "not known"
     assert wording.drift(sample.comparison("score", "math", drift=0.01)) == "1 point worse"
     assert wording.drift(sample.comparison("output_tokens", "math", drift=3.5)) == "3.5 tokens worse"
+
+
+@pytest.mark.parametrize(("nats", "told"), [(0.09, "0.09"), (-0.562, "−0.56"), (-0.0004, "<0.01"), (0.004, "<0.01")])
+def test_a_lead_is_never_a_negative_zero(nats: float, told: str) -> None:
+    assert wording.lead(nats) == told
+
+
+def test_a_log_probability_has_a_minus_and_no_hyphen() -> None:
+    assert wording.value("logprob", -0.48874) == "−0.4887"
 
 
 def test_a_tolerance_names_both_of_its_limits() -> None:

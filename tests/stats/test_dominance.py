@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -19,7 +20,12 @@ def readings(draw: st.DrawFn) -> Reading:
     return Reading(value, low, high)
 
 
-POINTS = st.lists(st.tuples(readings(), readings(), readings()), min_size=1, max_size=7).map(
+@st.composite
+def slack_readings(draw: st.DrawFn) -> Reading:
+    return replace(draw(readings()), slack=1.0)
+
+
+POINTS = st.lists(st.tuples(readings(), readings(), slack_readings()), min_size=1, max_size=7).map(
     lambda found: {f"v{number}": point for number, point in enumerate(found)}
 )
 
@@ -71,6 +77,17 @@ def test_a_standing_names_who_is_better_by_estimates_and_who_for_sure() -> None:
     assert found["far"].dominated_by == ("best", "close")
 
 
+def test_a_difference_within_the_slack_counts_as_none() -> None:
+    heavy, light, lightest = (
+        reading(weight, (weight, weight), more_is_better=False, slack=1.0) for weight in (14, 13, 11)
+    )
+    good, fair, poor = (Reading(value, value, value) for value in (3, 2, 1))
+    assert [relate(light, heavy), relate(lightest, heavy)] == [Relation.UNTOLD, Relation.BETTER]
+    found = find_standings({"good": (good, heavy), "fair": (fair, light), "poor": (poor, lightest)})
+    assert found["fair"].beaten_by == ("good",)
+    assert found["poor"].on_front  # only "fair" beats it, which is not on the front
+
+
 @given(POINTS)
 def test_nobody_on_the_front_is_dominated_and_whoever_is_not_on_it_is_beaten_by_somebody_who_is(
     points: dict[str, tuple[Reading, ...]],
@@ -93,7 +110,7 @@ def test_whoever_is_dominated_by_anybody_is_told_so(points: dict[str, tuple[Read
         assert bool(found[name].dominated_by) is over
 
 
-@given(st.lists(st.tuples(readings(), readings(), readings()), min_size=3, max_size=3))
+@given(st.lists(st.tuples(readings(), readings(), slack_readings()), min_size=3, max_size=3))
 def test_dominating_is_a_strict_order(points: list[tuple[Reading, ...]]) -> None:
     one, two, three = points
     assert not dominates(one, one)

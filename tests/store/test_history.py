@@ -83,6 +83,11 @@ def test_that_version_is_what_is_written_now_to_the_letter(tmp_path: Path) -> No
     assert written.read_bytes() == (GOLDEN / "history-schema-1.jsonl").read_bytes()
 
 
+def test_a_part_of_the_cases_is_kept(tmp_path: Path) -> None:
+    (read,) = read_history(stored(tmp_path / "h.jsonl", replace(entry(0), cases="3 of 77")))
+    assert read.cases == "3 of 77"
+
+
 def test_keys_that_are_not_known_yet_are_no_damage(tmp_path: Path) -> None:
     file = stored(tmp_path / "h.jsonl", entry(0))
     file.write_text(file.read_text().replace('"kind"', '"mood":"fine","kind"'))

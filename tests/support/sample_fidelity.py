@@ -154,7 +154,7 @@ def damaged() -> Run:
         "have seen 4.0 %",
         of=lost,
         tolerance=Tolerance(relative=0.1, absolute=0.0005),
-        next_step="find out why: quantdrift explain --variant q4_k_m",
+        next_step="find out why:\nquantdrift explain --variant q4_k_m",
         p_value=0.0003,
         p_needed=0.001,
         family=40,

@@ -33,7 +33,7 @@ from suite.reporting.history_series import Selection, build_trends
 from suite.reporting.page.history import render_history
 from suite.reporting.page.render import render_page
 
-AGAIN = "pytest --model-matrix --matrix-resume"
+AGAIN = "run it alone:\npytest --model-matrix --matrix-resume"
 RAN = "document.documentElement.dataset.ran = 1"
 ATTACK = (
     f"</script><script>{RAN}</script><img src=x onerror='{RAN}'><svg onload='{RAN}'></svg></style></title></pre>"

@@ -69,19 +69,19 @@ def slower() -> Run:
         contended="a neighbour took 31 % of the samples",
     )
     judged = [
-        finding(Verdict.REGRESSED, sentence, of=lost, next_step=f"find out why, or accept it: {ACCEPT}"),
+        finding(Verdict.REGRESSED, sentence, of=lost, next_step=f"find out why, or accept it:\n{ACCEPT}"),
         finding(
             Verdict.IMPROVED,
             "q5_k_m: decode rate (short) rose by 16.9 %, 172 tok/s → 201 tok/s; tolerance 10.0 %",
             of=gained,
-            next_step="accept it, a stale baseline hides the next regression: " + ACCEPT.replace("q4_k_m", "q5_k_m"),
+            next_step="accept it, a stale baseline hides the next regression:\n" + ACCEPT.replace("q4_k_m", "q5_k_m"),
         ),
         finding(
             Verdict.INCONCLUSIVE,
             "q8_0: decode rate (short) fell by 2.1 % (a neighbour took 31 % of the samples); tolerance 10.0 %, "
             "so it cannot be told",
             of=unsure,
-            next_step="measure again: pytest --model-matrix --matrix-variants q8_0 --matrix-only=speed",
+            next_step="measure again:\npytest --model-matrix --matrix-variants q8_0 --matrix-only=speed",
         ),
     ]
     results = [result(name) for name in VARIANTS]
@@ -119,14 +119,14 @@ def duet() -> Run:
             p_value=0.00012,
             p_needed=0.0005,
             family=24,
-            next_step=f"find out why, or accept it: {ACCEPT}",
+            next_step=f"find out why, or accept it:\n{ACCEPT}",
         ),
         finding(
             Verdict.INCONCLUSIVE,
             "q8_0: decode rate (short) is unchanged at 164 tok/s; tolerance 10.0 %, cannot tell: the machine was not as it "
             "should be (a neighbour took 21 of 30 slices)",
             of=flagged,
-            next_step="add launches to these when nothing else runs: pytest --model-matrix --matrix-variants q8_0 "
+            next_step="add launches to these when nothing else runs:\npytest --model-matrix --matrix-variants q8_0 "
             "--matrix-only=speed --matrix-resume",
         ),
     ]
@@ -163,7 +163,7 @@ def worse() -> Run:
     )
     kept = [f for name in VARIANTS for f in held(name) if not (_is(f, "score", "q4_k_m") and f.scope == "math")]
     judged = finding(
-        Verdict.REGRESSED, sentence, of=lost, next_step=f"look at the answers in report.md\naccept: {ACCEPT}"
+        Verdict.REGRESSED, sentence, of=lost, next_step=f"look at the answers in report.md, or accept it:\n{ACCEPT}"
     )
     return run(findings=(*kept, judged))
 
@@ -173,7 +173,7 @@ def killed() -> Run:
     reason = "its worker was killed by SIGKILL while it answered math/apples (out of memory?)"
     detail = "loading shard 1/1\n\x1b[31mUserWarning\x1b[0m: MatMul8bitLt casts inputs\n\nKilled\n"
     results = [failed(n, Verdict.ERROR, reason, detail) if n == "int8" else result(n) for n in VARIANTS]
-    lost = unresolved("int8", Verdict.ERROR, reason, "pytest --model-matrix --matrix-resume")
+    lost = unresolved("int8", Verdict.ERROR, reason, "run it alone:\npytest --model-matrix --matrix-resume")
     return run(results, findings=(*(f for n in VARIANTS if n != "int8" for f in held(n)), *lost))
 
 
@@ -193,7 +193,7 @@ def first() -> Run:
     found: list[Finding] = []
     for name in VARIANTS:
         step = f'pytest --model-matrix --matrix-variants {name} --matrix-update=new --matrix-reason "..."'
-        found += unresolved(name, Verdict.UNBASELINED, reason, f"accept what was measured: {step}")
+        found += unresolved(name, Verdict.UNBASELINED, reason, f"accept what was measured:\n{step}")
     return run(findings=tuple(found))
 
 
@@ -202,7 +202,9 @@ def elsewhere() -> Run:
     found: list[Finding] = []
     for name in VARIANTS:
         reason = "machine.cpu differs: AMD EPYC → Intel Xeon"
-        moved = unresolved(name, Verdict.NOT_COMPARABLE, reason, "pytest --model-matrix --matrix-update=new")
+        moved = unresolved(
+            name, Verdict.NOT_COMPARABLE, reason, "accept it:\npytest --model-matrix --matrix-update=new"
+        )
         found += [f for f in held(name) if f.metric == "score"] + [f for f in moved if f.metric != "score"]
     return run(findings=tuple(found))
 

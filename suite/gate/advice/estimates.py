@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from suite.gate.advice.asked import QUANTITIES, Name
 from suite.gate.loss import ALPHA, lost_credit
+from suite.gate.policy import tolerance_for
 from suite.metrics.speed import launch_values
-from suite.records import ALL, Loss, Measurement, Run, VariantResult
+from suite.records import ALL, Loss, Measurement, Run, Tolerance, VariantResult
 from suite.stats.intervals import SESSION_SD, interval_of, session_mean, spend
 
 POINTS = 100.0
@@ -46,6 +47,8 @@ class Estimate:
     """Why it is not known, or why the numbers are not to be trusted."""
     draws: tuple[float, ...] = ()
     """What it was estimated from: points lost in each independent case, or the logarithm of each launch."""
+    slack: float = 0.0
+    """Half of the difference from another variant's that counts as none; of memory half of what may drift."""
     session_sd: float = 0.0
     """Standard deviation between sessions, on logs, that the interval holds."""
     exact: bool = False
@@ -64,7 +67,7 @@ def _estimate(name: Name, result: VariantResult, run: Run, scenario: str | None)
     if result.failure is not None:
         return _unknown(name, scenario, f"it is {result.failure.verdict}: {result.failure.reason}")
     if name == "memory":
-        return _memory(result)
+        return _memory(result, run.matrix.policy)
     if name in ("decode", "ttft"):
         return _rate(name, result, scenario)
     if result.variant.reference:
@@ -160,7 +163,7 @@ def _missing(name: Name, run: Run) -> str:
 # ---------------------------------------------------------------------------------------------- by itself
 
 
-def _memory(result: VariantResult) -> Estimate:
+def _memory(result: VariantResult, policy: Mapping[str, Tolerance]) -> Estimate:
     """Of the accelerator where the variant used any, else of the process."""
     device, process = _find(result, "peak_device_bytes", ALL), _find(result, "peak_rss_bytes", ALL)
     chosen = device if device and device.value else process
@@ -169,6 +172,7 @@ def _memory(result: VariantResult) -> Estimate:
         return Estimate(quantity="memory", metric="peak_rss_bytes", scope=ALL, doubt=why)
     seen = chosen.samples or (chosen.value,)
     most = max(chosen.value, *seen)
+    tolerance = tolerance_for(policy, chosen.metric, ALL)
     return Estimate(
         quantity="memory",
         metric=chosen.metric,
@@ -176,6 +180,7 @@ def _memory(result: VariantResult) -> Estimate:
         value=most,
         interval=(min(seen), most),
         n=len(set(chosen.launches)) or len(seen),
+        slack=max(tolerance.relative * most, tolerance.absolute) / 2,
     )
 
 

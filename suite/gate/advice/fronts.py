@@ -94,4 +94,4 @@ def read(estimate: Estimate) -> Reading:
     """An estimate as a reading; numbers that are in doubt are told apart from nothing. Its value is known."""
     interval = None if estimate.doubt else estimate.interval
     more = QUANTITIES[estimate.quantity].more_is_better
-    return reading(estimate.value or 0.0, interval, more_is_better=more, exact=estimate.exact)
+    return reading(estimate.value or 0.0, interval, more_is_better=more, exact=estimate.exact, slack=estimate.slack)

@@ -53,6 +53,8 @@ class Told:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     """The table of all variants: name, one cell a quantity, position; `columns` are their headings."""
+    limited: frozenset[str]
+    """Headings of the quantities that have a limit."""
     front: tuple[str, ...]
     """Sentences about who is better than whom."""
     settings: Settings | None
@@ -75,6 +77,7 @@ def tell(advice: Advice) -> Told:
         sections=tuple(section for section in _sections(advice) if section.entries),
         columns=("variant", *(words.HEADINGS[name] for name in shown), "position"),
         rows=tuple(_row(one, advice.front, shown) for one in advice.variants),
+        limited=frozenset(words.HEADINGS[limit.quantity.name] for limit in advice.asked.limits),
         front=tuple(_front(advice.front)),
         settings=settings,
         described=tuple(describe_settings(settings)) if settings else (),

@@ -10,6 +10,8 @@ from suite.reporting.hostile import columns, filled, one_line, plain, wrapped
 from suite.reporting.table import Column, fit, padded
 
 NARROWEST = 40
+_LIMITED = 98
+"""A column that was asked about goes after all others but the name."""
 _KEEP = {"variant": 100, "position": 95, "speed-up": 90, "loss": 85, "mem": 80, "KLD": 70}
 _WIDEST_NAME = 16
 
@@ -78,7 +80,7 @@ def _table(told: Told, width: int) -> Iterator[str]:
             Column(
                 heading=heading,
                 cells=[one_line(cell, 40) for cell in column],
-                keep=_KEEP.get(heading, 75),
+                keep=_LIMITED if heading in told.limited else _KEEP.get(heading, 75),
                 left=heading in ("variant", "position"),
             )
             for heading, column in zip(told.columns, cells, strict=False)

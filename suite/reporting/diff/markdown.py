@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from suite.records import Diff, ToleranceChange
 from suite.reporting.diff.figures import Row
 from suite.reporting.diff.story import Flipped, Story, tell
-from suite.reporting.hostile import cut, markdown, markdown_code, one_line
+from suite.reporting.hostile import apart, cut, markdown, markdown_code, one_line
 from suite.reporting.wording import ABSENT, counted
 
 LIMIT = 60_000
@@ -127,7 +127,8 @@ def _flips(flipped: Flipped) -> str:
     lines = [_line(["case", "was", "now", ""]), _line("---" for _ in range(4))]
     for flip in flipped.flips[:_MOST_POINTS]:
         became = "now right" if flip.is_correct else "now wrong"
-        lines.append(_line([markdown_code(cut(flip.case, _ANSWER)), _answer(flip.was), _answer(flip.now), became]))
+        was, now = apart(flip.was, flip.now, _ANSWER)
+        lines.append(_line([markdown_code(cut(flip.case, _ANSWER)), _answer(was), _answer(now), became]))
     if len(flipped.flips) > _MOST_POINTS:
         lines += ["", f"{len(flipped.flips) - _MOST_POINTS} more are in the JSON."]
     return "\n".join(lines)

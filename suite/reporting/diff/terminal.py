@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from suite.records import Diff, Flip
 from suite.reporting.diff.figures import Row
 from suite.reporting.diff.story import Story, tell, tolerance_text
-from suite.reporting.hostile import one_line, quoted, wrapped
+from suite.reporting.hostile import became, one_line, wrapped
 from suite.reporting.table import Column, fit, padded
 from suite.reporting.terminal import painted
 from suite.reporting.wording import ABSENT, counted, listed
@@ -132,8 +132,8 @@ def _flips(variant: str, flips: Sequence[Flip], width: int, most: int) -> Iterat
     )
     room = max((width - 30) // 2, _ANSWER) if width > 2 * _ANSWER + 30 else _ANSWER
     for flip in flips[:most]:
-        became = "now right" if flip.is_correct else "now wrong"
-        line = f"{one_line(flip.case)} {became}: {quoted(flip.was, room)} → {quoted(flip.now, room)}"
+        grade = "now right" if flip.is_correct else "now wrong"
+        line = f"{one_line(flip.case)} {grade}: {became(flip.was, flip.now, room)}"
         yield from wrapped(line, width, first="   ", rest="     ")
     if len(flips) > most:
         yield f"   and {len(flips) - most} more; all of them with --all"

@@ -177,7 +177,7 @@ def _where(parting: Parting | None) -> str:
         there = f", {_p(parting.logprob_there)} there" if parting.logprob_there is not None else ""
         told.append(f"its own has p {_p(parting.logprob)} here{there}")
     if parting.lead is not None:
-        told.append(f"a lead of {wording.nats(parting.lead)} nats")
+        told.append(f"a lead of {wording.lead(parting.lead)} nats")
     if parting.near_tie:
         told.append("a near tie")
     if parting.unknown:

@@ -15,4 +15,4 @@ def doctor_sheet(report: Report) -> Sheet | None:
         for one in report.doctor
     )
     columns = ("variants", "what was seen", "what to do")
-    return Sheet(caption="Doctor", heads=heads("item", *columns, text=columns), rows=rows)
+    return Sheet(caption="Doctor", heads=heads("item", *columns, text=columns), rows=rows, stacked=True)

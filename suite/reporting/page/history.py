@@ -86,7 +86,7 @@ def _summary(trends: Sequence[Trend]) -> str:
 
 
 def _part(trend: Trend, place: int, *, scopes: bool) -> _Part:
-    rows = list(trend.series) if scopes else shown_series(trend.series)
+    rows = shown_series(trend, scopes=scopes)
     return _Part(
         ident=f"t{place}",
         model=one_line(trend.model),
@@ -165,7 +165,7 @@ def _run(entry: HistoryEntry, changed: Sequence[str]) -> tuple[Cell, ...]:
         said(entry.created[:10]),
         said(entry.commit or ""),
         said("accepted" if entry.accepted else ""),
-        said("; ".join(changed)),
+        said("; ".join([*([f"a part of the cases: {entry.cases}"] if entry.cases else []), *changed])),
         said(_verdicts(entry)),
     )
 

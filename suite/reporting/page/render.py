@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from suite.records import HistoryEntry, Run
 from suite.reporting import wording
-from suite.reporting.folding import Group
+from suite.reporting.folding import Group, StepLine, step_lines
 from suite.reporting.hostile import one_line, plain
 from suite.reporting.model import Report, build_report
 from suite.reporting.page.answers import compare_answers
@@ -162,9 +162,9 @@ def _when(created: str) -> str:
     return f"{line[:10]} {line[11:16]} UTC" if line[10:11] == "T" and line.endswith("+00:00") else line
 
 
-def _steps(group: Group) -> list[str]:
-    """Commands and advice, one a line."""
-    return [one_line(line) for step in group.next_steps for line in plain(step).splitlines() if line.strip()]
+def _steps(group: Group) -> list[StepLine]:
+    """Advice and commands, one a line."""
+    return [line for step in group.next_steps for line in step_lines(step)]
 
 
 def _tail(detail: str) -> str:

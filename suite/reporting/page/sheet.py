@@ -47,6 +47,8 @@ class Sheet:
     heads: tuple[Head, ...]
     rows: tuple[tuple[Cell, ...], ...]
     sortable: bool = False
+    stacked: bool = False
+    """Whether its rows are cards on a telephone: some cells are sentences, which a narrow column makes very tall."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

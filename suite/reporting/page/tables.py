@@ -69,6 +69,7 @@ def costs_sheet(report: Report) -> Sheet | None:
         caption=f"Against {wording_of(report.reference) if report.reference else 'the reference of the stored trace'}",
         heads=heads("variant", *columns, text=["budget"]),
         rows=rows,
+        stacked=True,
     )
 
 
