@@ -45,6 +45,40 @@ def test_a_server_with_a_tokenizer_is_asked_for_exact_numbers(tmp_path: Path) ->
         assert four["readings"]["server_kv_cache_usage"] == 0.5
 
 
+CAPACITY = 'vllm:cache_config_info{block_size="16",num_gpu_blocks="40"} 1\n'
+
+
+@pytest.mark.parametrize(
+    ("metrics", "says"),
+    [
+        (
+            CAPACITY,
+            [
+                " KV budget: 640 tokens, room for 8 requests of 68 tokens at once",
+                "   the last level (1 client) takes 12% of it",
+            ],
+        ),
+        (
+            "vllm:kv_cache_usage_perc 0.5\n",
+            [" KV budget: about 2 requests of 68 tokens at once, by what 1 client took", "takes 50% of it"],
+        ),
+        ("", [" KV budget: not told by the server's metrics"]),
+    ],
+)
+def test_the_kv_budget_behind_the_knee_is_told(
+    metrics: str, says: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with FakeOpenAI(scripts=[Script(gap_s=0.04)], metrics=metrics).running() as fake:
+        assert main(["load", fake.url, *QUICK, "--requests", "4", "--concurrency", "1"]) == 0
+        told = capsys.readouterr().out
+        budget = sweep(tmp_path, fake.url, "--concurrency", "1")["budget"]
+    assert all(said in told for said in says), told
+    assert max(map(len, told.splitlines())) < 100
+    assert (budget is None) is (not metrics)
+    if metrics == CAPACITY:
+        assert (budget["requests"], budget["request_tokens"], budget["cache_tokens"]) == (8, 68, 640)
+
+
 def test_a_server_without_one_counts_itself(tmp_path: Path) -> None:
     with FakeOpenAI(kind="openai", scripts=[Script(reply="12345678", per_chunk=3)]).running() as fake:
         (one,) = sweep(tmp_path, fake.url, "--concurrency", "1")["levels"]

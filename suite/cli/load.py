@@ -63,7 +63,7 @@ def _sweep(arguments: argparse.Namespace) -> int:
     from itertools import count
 
     from suite.engine.concurrency import run_level
-    from suite.metrics.load import Sweep, Target, find_knee
+    from suite.metrics.load import Sweep, Target, find_budget, find_knee
 
     target = Target(ttft_s=arguments.ttft, tpot_s=arguments.tpot)
     numbers = count(1)
@@ -84,6 +84,7 @@ def _sweep(arguments: argparse.Namespace) -> int:
         target=target,
         levels=tuple(levels),
         knee=find_knee(levels),
+        budget=find_budget(levels, arguments.prompt_tokens, arguments.new_tokens),
         stopped=stop.reason,
     )
     deliver(_render(sweep, arguments.format), arguments.output)

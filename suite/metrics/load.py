@@ -13,6 +13,8 @@ from suite.metrics.speed import spread_chunks
 LEAST_GAIN = 0.10
 """Throughput that doubling the clients must add, as a share, for the server not to be past its knee."""
 QUANTILES = (0.5, 0.95, 0.99)
+LEAST_USAGE = 0.001
+"""Share of a KV cache below which nothing is concluded from how full it was: mostly it is one block, or rounding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +103,19 @@ class Knee:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """How many requests of a sweep's length the KV cache of the server holds at once: more of them wait, or are preempted."""
+
+    requests: float
+    request_tokens: float
+    """Of one request: its prompt, as it was counted, and its answer."""
+    cache_tokens: float | None = None
+    """What the cache holds, where the server tells."""
+    seen_at: int | None = None
+    """Else the number of clients by whose usage it is estimated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
     """All levels of one server, and what was asked."""
 
@@ -111,6 +126,8 @@ class Sweep:
     target: Target
     levels: tuple[Level, ...]
     knee: Knee
+    budget: Budget | None = None
+    """None where the server tells neither what its KV cache holds nor how full it was."""
     least_gain: float = LEAST_GAIN
     stopped: str = ""
     """At which number of clients it ended early, and why; empty where it went to its end."""
@@ -167,3 +184,25 @@ def find_knee(levels: Sequence[Level], least_gain: float = LEAST_GAIN) -> Knee:
         if gain < least_gain:
             return Knee(concurrency=here.concurrency, reached=True, gain=gain)
     return Knee(concurrency=usable[-1].concurrency, reached=False, gain=gain)
+
+
+def find_budget(levels: Sequence[Level], prompt_tokens: int, new_tokens: int) -> Budget | None:
+    """What fits into the KV cache, in whole blocks where the server tells its size; else by how full the most clients made it.
+
+    Only clients none of whom waited count for that: what waits is in no cache. `prompt_tokens` is what was asked for, where
+    nobody counted. None where neither is told.
+    """
+    answered = sum(level.requests - sum(level.errors.values()) for level in levels)
+    counted = sum(level.prompt_tokens for level in levels)
+    length = (counted / answered if answered and counted else prompt_tokens) + new_tokens
+    for level in levels:
+        held = level.readings.get("server_kv_cache_tokens", 0.0)
+        block = max(level.readings.get("server_kv_block_tokens", 1.0), 1.0)
+        if held > 0:
+            fitting = held // (math.ceil(length / block) * block)
+            return Budget(requests=fitting, request_tokens=length, cache_tokens=held)
+    for level in sorted(levels, key=lambda level: level.concurrency, reverse=True):
+        usage = level.readings.get("server_kv_cache_usage_peak", 0.0)
+        if LEAST_USAGE <= usage <= 1 and not level.readings.get("server_waiting_peak") and not level.errors:
+            return Budget(requests=level.concurrency / usage, request_tokens=length, seen_at=level.concurrency)
+    return None

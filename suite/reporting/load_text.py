@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-from suite.metrics.load import LEAST_GAIN, Knee, Level, Sweep, Target
+from suite.metrics.load import LEAST_GAIN, Budget, Knee, Level, Sweep, Target
 from suite.reporting.hostile import one_line, plain
+from suite.reporting.wording import counted
 
 HEAD = " clients   req/s   tok/s   TTFT p50    p95    p99   ITL p50    p95    p99"
 
 
 def render_load(sweep: Sweep) -> list[str]:
-    """Title, one line a level, errors below it, the knee, and what the server said of its memory."""
+    """Title, one line a level, errors below it, the knee and the KV budget, and what the server said of its memory."""
     target = sweep.target
     title = (
         f" {plain(sweep.server)} · {sweep.prompt_tokens} → {sweep.new_tokens} tokens · "
@@ -24,7 +25,7 @@ def render_load(sweep: Sweep) -> list[str]:
     lines += ["", " times in ms: TTFT over requests, ITL over all gaps of a level"]
     if target.asks:
         lines.append(f" good/s: requests a second that met the target ({_describe(target)})")
-    lines.append(_tell_knee(sweep.knee))
+    lines += [_tell_knee(sweep.knee), *_tell_budget(sweep.budget, sweep.knee)]
     if sweep.stopped:
         lines.append(f" {one_line(sweep.stopped)}")
     lines += [note for level in sweep.levels if (note := _tell_memory(level))]
@@ -59,6 +60,22 @@ def _tell_knee(knee: Knee) -> str:
     if knee.gain is None:
         return " knee: cannot tell from one level; give several, e.g. --concurrency 1,2,4,8"
     return f" knee: not reached up to {knee.concurrency} clients; the last doubling still gained{gain}"
+
+
+def _tell_budget(budget: Budget | None, knee: Knee) -> Iterator[str]:
+    if budget is None:
+        yield " KV budget: not told by the server's metrics"
+        return
+    length = f"requests of {budget.request_tokens:.0f} tokens at once"
+    if budget.seen_at is None:
+        yield f" KV budget: {budget.cache_tokens:.0f} tokens, room for {budget.requests:.0f} {length}"
+    else:
+        yield f" KV budget: about {budget.requests:.0f} {length}, by what {counted(budget.seen_at, 'client')} took"
+    if knee.concurrency is not None and budget.requests > 0:
+        share = knee.concurrency / budget.requests
+        where = "the knee" if knee.reached else "the last level"
+        waits = "; some of them wait" if share > 1 else ""
+        yield f"   {where} ({counted(knee.concurrency, 'client')}) takes {share:.0%} of it{waits}"
 
 
 def _tell_memory(level: Level) -> str:

@@ -108,6 +108,7 @@ def test_metrics_of_vllm_are_read() -> None:
         "server_prefix_cache_queries": 120,
         "server_prefix_cache_hits": 16,
         "server_kv_cache_tokens": 8192,
+        "server_kv_block_tokens": 16,
         "server_total_decode_s": 4.5,
     }
 

@@ -50,7 +50,7 @@ def fetch_metrics(endpoint: Endpoint, path: str) -> dict[str, float]:
 def parse_metrics(text: str) -> dict[str, float]:
     """The known quantities, by our name; what is no finite number, as a sum too, or not there, is left out."""
     sums: dict[str, float] = {}
-    blocks: float | None = None
+    cache: dict[str, float] = {}
     for line in text.splitlines()[:MOST_LINES]:
         found = LINE.match(line) if line and not line.startswith("#") else None
         if found is None:
@@ -59,14 +59,14 @@ def parse_metrics(text: str) -> dict[str, float]:
         if value is not None:
             sums[found["name"]] = sums.get(found["name"], 0.0) + value
         if found["name"] == "vllm:cache_config_info":
-            blocks = _capacity(dict(LABEL.findall(found["labels"] or "")))
+            cache = _capacity(dict(LABEL.findall(found["labels"] or "")))
     sums = finite(sums)
     told = {
         name: next(sums[candidate] for candidate in candidates if candidate in sums)
         for name, candidates in KNOWN.items()
         if any(candidate in sums for candidate in candidates)
     }
-    return told if blocks is None else {**told, "server_kv_cache_tokens": blocks}
+    return {**told, **cache}
 
 
 def growth(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
@@ -90,13 +90,15 @@ def decode_rate(grown: Mapping[str, float]) -> dict[str, float]:
     return {"server_metrics_tok_s": (tokens - requests) / seconds} if requests and seconds > 0 else {}
 
 
-def _capacity(labels: Mapping[str, str]) -> float | None:
-    """Tokens that vLLM's KV cache holds: blocks × tokens a block."""
+def _capacity(labels: Mapping[str, str]) -> dict[str, float]:
+    """Tokens that vLLM's KV cache holds, and tokens of a block, which no two requests share; empty where it does not tell."""
     blocks = labels.get("num_gpu_blocks", "")
     if blocks in ("", "None", "0"):
         blocks = labels.get("num_cpu_blocks", "")
     size = labels.get("block_size", "")
-    return float(int(blocks) * int(size)) if COUNT.fullmatch(blocks) and COUNT.fullmatch(size) else None
+    if not COUNT.fullmatch(blocks) or not COUNT.fullmatch(size):
+        return {}
+    return {"server_kv_cache_tokens": float(int(blocks) * int(size)), "server_kv_block_tokens": float(size)}
 
 
 def _number(text: str) -> float | None:
