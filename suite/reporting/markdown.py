@@ -15,6 +15,7 @@ from suite.reporting.limits import limits_markdown
 from suite.reporting.losses import loss_markdown
 from suite.reporting.model import Report, Row
 from suite.reporting.scenarios import scenario_markdown
+from suite.reporting.servers import servers_markdown
 
 _MOST_FINDINGS = 200
 _MOST_FLIPS = 100
@@ -49,6 +50,7 @@ def _document(report: Report) -> Iterator[str]:
     limits = limits_markdown(report.limits)
     if limits:
         yield limits
+    yield from servers_markdown(report.servers)
     yield from _judged(report)
     yield from _answers(report)
 

@@ -32,6 +32,7 @@ from suite.reporting.fidelity import Fidelity, measured_fidelity
 from suite.reporting.folding import Group, fold, is_gate, worst_first
 from suite.reporting.limits import LimitReport, measured_limits
 from suite.reporting.scenarios import TimedScenario, timed_scenarios
+from suite.reporting.servers import ServerRow, measured_servers
 from suite.reporting.unmeasured import unmeasured
 from suite.reporting.wording import counted, listed
 
@@ -154,6 +155,8 @@ class Report:
     totals: Totals
     scenarios: tuple[TimedScenario, ...] = ()
     """Each scenario with each variant, where there is more to tell than `rows` do."""
+    servers: tuple[ServerRow, ...] = ()
+    """What each server tells of itself, beside what its client saw."""
 
     @property
     def compared(self) -> list[Finding]:
@@ -192,6 +195,7 @@ def build_report(run: Run) -> Report:
         headline=_headline(totals, failed, accepted, find_broken(run, rows)),
         totals=totals,
         scenarios=timed_scenarios(run),
+        servers=measured_servers(run),
     )
 
 

@@ -32,6 +32,7 @@ def test_a_server_takes_part_in_answers_and_speed(project: ForeignProject) -> No
         assert launch["readings"]["server_kv_cache_usage"] == 0.5
         assert launch["readings"]["client_decode_tok_s"] > 5
         assert all(str(fake.port) not in value for value in launch["facts"].values())
+        assert "\n## Servers\n" in (project.root / ".quantdrift" / "latest" / "report.md").read_text()
 
 
 def test_answers_of_weights_that_nobody_knows_are_never_taken_from_earlier_runs(project: ForeignProject) -> None:

@@ -23,6 +23,7 @@ from support.sample_runs import (
     unresolved,
     variant,
 )
+from support.sample_served import served
 
 from suite.records import Finding, Flip, Measurement, Run, Tier, Tolerance, TrialStatus, Verdict
 
@@ -243,4 +244,5 @@ STORIES: Mapping[str, Callable[[], Run]] = {
     "elsewhere": elsewhere,
     "hostile": hostile,
     "limited": limited,
+    "served": served,
 }

@@ -23,10 +23,12 @@ from suite.reporting.page.forest import draw_drifts
 from suite.reporting.page.limits import limits_sheet
 from suite.reporting.page.plane import Quantity, find_spots
 from suite.reporting.page.plane_plot import draw_plane
+from suite.reporting.page.servers import servers_sheet
 from suite.reporting.page.sheet import Picture
 from suite.reporting.page.tables import compared_sheet, costs_sheet, open_costs, variants_sheet
 from suite.reporting.page.timing import draw_gaps, draw_scenarios
 from suite.reporting.page.trend import describe_shifts, draw_trend, follow
+from suite.reporting.servers import NOTE as SERVERS_NOTE
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -74,6 +76,8 @@ def render_page(run: Run, history: Sequence[HistoryEntry] = ()) -> str:
             gaps=draw_gaps(run),
             memory=draw_memory(run),
             limits=limits_sheet(report.limits),
+            servers=servers_sheet(report.servers),
+            servers_note=SERVERS_NOTE,
             trend=draw_trend(run, trend) if trend else None,
             shifts=describe_shifts(trend) if trend else (),
             asked_history=bool(history),
