@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suite.metrics.load import Budget, Knee, Level, Request, Target, find_budget, find_knee, measure_level, quantiles
+
+USAGE, WAITING = "server_kv_cache_usage_peak", "server_waiting_peak"
 
 
 def request(started: float, *times: float, error: str | None = None) -> Request:
@@ -80,7 +83,7 @@ def test_a_knee_that_was_not_reached_or_cannot_be_told() -> None:
     assert find_knee([]).concurrency is None
 
 
-def told(concurrency: int, errors: int = 0, **readings: float) -> Level:
+def told(concurrency: int, readings: Mapping[str, float], errors: int = 0) -> Level:
     """A level of two requests a client, of 100 tokens each."""
     requests = 2 * concurrency
     made = level(concurrency, 1)
@@ -89,28 +92,28 @@ def told(concurrency: int, errors: int = 0, **readings: float) -> Level:
 
 
 def test_the_kv_budget_is_what_the_cache_holds_in_whole_blocks() -> None:
-    held = {"server_kv_cache_tokens": 4096.0, "server_kv_cache_usage_peak": 0.9}
-    assert find_budget([told(1, **held)], 128, 10) == Budget(requests=37, request_tokens=110, cache_tokens=4096)
-    in_blocks = find_budget([told(1, server_kv_block_tokens=16.0, **held)], 128, 10)
+    held = {"server_kv_cache_tokens": 4096.0, USAGE: 0.9}
+    assert find_budget([told(1, held)], 128, 10) == Budget(requests=37, request_tokens=110, cache_tokens=4096)
+    in_blocks = find_budget([told(1, {**held, "server_kv_block_tokens": 16.0})], 128, 10)
     assert in_blocks == Budget(requests=36, request_tokens=110, cache_tokens=4096)  # 7 blocks each, of 256
 
 
 def test_without_its_size_the_kv_budget_is_estimated_by_the_most_clients_none_of_whom_waited() -> None:
     levels = [
-        told(1, server_kv_cache_usage_peak=0.05),
-        told(4, server_kv_cache_usage_peak=0.25, server_waiting_peak=0.0),
-        told(8, errors=1, server_kv_cache_usage_peak=0.3),
-        told(16, server_kv_cache_usage_peak=1.0, server_waiting_peak=3.0),
+        told(1, {USAGE: 0.05}),
+        told(4, {USAGE: 0.25, WAITING: 0.0}),
+        told(8, {USAGE: 0.3}, errors=1),
+        told(16, {USAGE: 1.0, WAITING: 3.0}),
     ]
     assert find_budget(levels, 128, 10) == Budget(requests=16, request_tokens=110, seen_at=4)
 
 
 def test_a_server_that_tells_nothing_has_no_kv_budget() -> None:
     assert find_budget([], 128, 10) is None
-    assert find_budget([told(1)], 128, 10) is None
-    assert find_budget([told(1, server_kv_cache_usage_peak=1e-308)], 128, 10) is None
+    assert find_budget([told(1, {})], 128, 10) is None
+    assert find_budget([told(1, {USAGE: 1e-308})], 128, 10) is None
 
 
 def test_where_nobody_counted_prompts_they_are_as_long_as_was_asked() -> None:
-    uncounted = replace(told(1, server_kv_cache_tokens=1380.0), prompt_tokens=0)
+    uncounted = replace(told(1, {"server_kv_cache_tokens": 1380.0}), prompt_tokens=0)
     assert find_budget([uncounted], 128, 10) == Budget(requests=10, request_tokens=138, cache_tokens=1380)
