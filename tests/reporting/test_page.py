@@ -10,11 +10,12 @@ import pytest
 from support import sample_pages, sample_stories
 from support.html_page import Page, without_pictures
 
-from suite.records import Tier, Verdict
+from suite.records import ALL, Budget, Loss, Tier, Verdict
 from suite.reporting.model import build_report
 from suite.reporting.page.bars import draw_memory
 from suite.reporting.page.plane import find_spots
 from suite.reporting.page.render import render_page
+from suite.reporting.page.tables import costs_sheet
 from suite.reporting.page.timing import draw_scenarios
 
 MOST_BYTES = 1_000_000
@@ -51,6 +52,17 @@ def test_what_a_model_wrote_is_text() -> None:
     assert len(page.of("script")) == len(plain.of("script")) <= 1
     assert not page.of("img")
     assert not page.of("iframe")
+
+
+def test_without_answers_there_is_no_table_of_costs() -> None:
+    """Speed-ups alone stand in the table of the variants."""
+    report = build_report(sample_pages.everything())
+    assert costs_sheet(report) is not None
+    fast = Loss(variant="q8_0", metric="speedup", scope="short", value=2.0, interval=None, n=5)
+    unknown = Loss(variant="q8_0", metric="score", scope=ALL, value=None, interval=None, n=0, answer="not measured")
+    assert costs_sheet(replace(report, losses=(fast, unknown))) is None
+    held = replace(unknown, budget=Budget(limit=0.02))
+    assert costs_sheet(replace(report, losses=(fast, held))) is not None
 
 
 def test_what_another_machine_accepted_is_drawn_as_nobodys_baseline() -> None:

@@ -10,6 +10,8 @@ from suite.reporting.page.sheet import Cell, Head, Sheet, bounds, heads, named, 
 from suite.reporting.page.sheet import verdict as verdict_cell
 
 _MOST_COMPARED = 400
+_COSTS = ("score", "output_tokens")
+"""What the table of costs tells in numbers."""
 _WORST_FIRST = ("over budget", "cannot tell", "not measured", "within budget")
 
 
@@ -59,10 +61,10 @@ def _ungraded(row: Row) -> float | None:
 
 
 def costs_sheet(report: Report) -> Sheet | None:
-    """What each variant costs against the reference; None where that is not known."""
-    variants = dict.fromkeys(loss.variant for loss in report.losses)
-    if not variants:
+    """What each variant costs against the reference; None where that is not known, as in a run that asked for no answers."""
+    if not any(loss.budget or (loss.value is not None and loss.metric in _COSTS) for loss in report.losses):
         return None
+    variants = dict.fromkeys(loss.variant for loss in report.losses)
     rows = tuple(_cost(name, {(x.metric, x.scope): x for x in report.losses if x.variant == name}) for name in variants)
     columns = ("lost", "gained", "net loss", "95 %", "answer length", "budget")
     return Sheet(
