@@ -1,15 +1,15 @@
 """Does decoding at depth slow down as the bytes of the KV cache predict?
 
     .venv/bin/python benchmarks/depth.py --rounds 10 --out benchmarks/results/depth.jsonl
-    .venv/bin/python benchmarks/depth.py --rounds 10 --kv f16 --no-flash-attention --out benchmarks/results/depth.jsonl
+    .venv/bin/python benchmarks/depth.py --rounds 8 --kv f16 --no-flash-attention --out benchmarks/results/depth.jsonl
 
 One worker for each depth, all of the same weights and context, each with its depth evaluated once; then slices of decoding in
 turn, there and back. Told is the ratio of the median gap at a depth to that at depth 0, round by round, beside two that bytes
 predict:
 
 - the *roofline*: (weights + KV cache at that depth) / (weights + KV cache at depth 0), if each byte cost the same;
-- the *line*: if each byte of the KV cache cost what one costs at the largest depth, which holds when the time that a token
-  takes for the cache is proportional to its bytes, at whatever rate.
+- the *line*: if each byte of the KV cache cost what one costs between the first two depths. It says where the others must lie
+  if the time that a token takes for the cache is proportional to its bytes, at whatever rate.
 
 The rates behind both are told: bytes of weights a second at depth 0, and of the cache a second at the largest depth. A line is
 appended for each variant of the cache, and a plot of all lines is written beside them.
@@ -148,13 +148,13 @@ class Depth:
 def ratios(row: Mapping[str, Any]) -> dict[int, Depth]:
     """Depth → what bytes predict of its gap, and what was measured."""
     depths = [int(depth) for depth in row["gaps_s"]]
-    first, last = str(depths[0]), str(depths[-1])
+    first, second = str(depths[0]), str(depths[1])
     base, read = row["gaps_s"][first], row["bytes"]
 
     def each(depth: int) -> list[float]:
         return [gap / start for gap, start in zip(row["gaps_s"][str(depth)], base, strict=True)]
 
-    slope = (statistics.median(each(depths[-1])) - 1) / (read[last] - read[first])
+    slope = (statistics.median(each(depths[1])) - 1) / (read[second] - read[first])
     return {
         depth: Depth(
             roofline=read[str(depth)] / read[first],
@@ -175,7 +175,7 @@ def tell(row: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"  depth {depth:5}  {1000 * middles[str(depth)]:7.2f} ms  gap × {found.middle:6.3f} "
             f"({found.least:.3f} … {found.largest:.3f})  roofline × {found.roofline:.3f}  line × {found.line:.3f}  "
-            f"measured / line {found.middle / found.line:.3f}"
+            f"measured / roofline {found.middle / found.roofline:.3f}, / line {found.middle / found.line:.3f}"
         )
     first, last = next(iter(middles)), next(reversed(middles))
     cache = (row["bytes"][last] - row["bytes"][first]) / (middles[last] - middles[first])

@@ -60,7 +60,7 @@ CAPACITY = 'vllm:cache_config_info{block_size="16",num_gpu_blocks="40"} 1\n'
         ),
         (
             "vllm:kv_cache_usage_perc 0.5\n",
-            [" KV budget: about 2 requests of 68 tokens at once, by what 1 client took", "takes 50% of it"],
+            [" KV budget: at most about 2 requests of 68 tokens at once, by what 1 client took", "takes 50% of it"],
         ),
         ("", [" KV budget: not told by the server's metrics"]),
     ],

@@ -47,6 +47,9 @@ FIDELITY = frozenset({*DIVERGENCES, BROKEN})
 CANNOT_BE_FORCED = "its backend cannot be forced through an answer"
 """Why nothing is known of a variant's fidelity, and nothing can be done."""
 
+PROMPTS_ALONE = "its server tells of prompts alone, so that there is no decode path"
+"""Why nothing is known of it along the decode path, and nothing can be done."""
+
 LEAST_FLOOR = 1e-5
 """Nats: two builds of one engine differ by as much in half precision."""
 HASH_DIGITS = 16
@@ -195,6 +198,8 @@ def _compare_one(metric: str, scope: str, ground: _Ground) -> Comparison:
     bare = Comparison(metric=metric, scope=scope, observed=observed, baseline=None, drift=None, **ground.shared)
     if metric == BROKEN:
         return _compare_broken(bare, ground)
+    if metric in (DECODE_KLD, PATH_DISTANCE) and ground.forced and all(x.untold is not None for x in ground.forced):
+        return _unresolved(bare, Verdict.NOT_MEASURED, PROMPTS_ALONE)
     if ground.blocked is not None:
         return _unresolved(bare, *ground.blocked)
     clusters, moved = _pair(metric, scope, ground)

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from suite.gate.compare_fidelity import CANNOT_BE_FORCED, FIDELITY
+from suite.gate.compare_fidelity import CANNOT_BE_FORCED, FIDELITY, PROMPTS_ALONE
 from suite.gate.decide import PASS_ALPHA, blames_machine, estimate_of, flip_counts, is_estimated, limit_of, log_limit
 from suite.gate.family import ALPHA, Decision, decide_all, group_of, share_out
 from suite.gate.policy import tolerance_for
@@ -134,7 +134,8 @@ def _next_step(finding: Finding, tolerance: Tolerance, command: str) -> str:
         case Verdict.NOT_COMPARABLE:
             step = f"put it back, or accept the new question:\n{_update(again, 'changed')}"
         case Verdict.NOT_MEASURED:
-            step = "" if comparison.unsuited else f"measure it:\n{again}"
+            unsuited = "nothing, if that is meant; else give it what it lacks"
+            step = unsuited if comparison.unsuited else f"measure it:\n{again}"
         case Verdict.INCONCLUSIVE:
             step = _settle(finding, tolerance, again)
         case _:
@@ -153,7 +154,8 @@ def _step_of_its_own(finding: Finding, again: str, command: str) -> str | None:
 def _step_of_fidelity(finding: Finding, again: str, command: str) -> str | None:
     comparison = finding.comparison
     if finding.verdict is Verdict.NOT_MEASURED:
-        return "" if CANNOT_BE_FORCED in comparison.reason else f"measure it with the reference once:\n{command}"
+        beyond_help = any(why in comparison.reason for why in (CANNOT_BE_FORCED, PROMPTS_ALONE))
+        return "" if beyond_help else f"measure it with the reference once:\n{command}"
     if finding.verdict is not Verdict.REGRESSED:
         return None
     if comparison.metric == BROKEN:

@@ -13,6 +13,8 @@ from suite.metrics.speed import spread_chunks
 LEAST_GAIN = 0.10
 """Throughput that doubling the clients must add, as a share, for the server not to be past its knee."""
 QUANTILES = (0.5, 0.95, 0.99)
+FULL = 0.95
+"""Usage from which on some may have waited."""
 LEAST_USAGE = 0.001
 """Share of a KV cache below which nothing is concluded from how full it was: mostly it is one block, or rounding."""
 
@@ -189,8 +191,9 @@ def find_knee(levels: Sequence[Level], least_gain: float = LEAST_GAIN) -> Knee:
 def find_budget(levels: Sequence[Level], prompt_tokens: int, new_tokens: int) -> Budget | None:
     """What fits into the KV cache, in whole blocks where the server tells its size; else by how full the most clients made it.
 
-    Only clients none of whom waited count for that: what waits is in no cache. `prompt_tokens` is what was asked for, where
-    nobody counted. None where neither is told.
+    Only clients none of whom is known to have waited count for that, since what waits is in no cache; and it is the most that
+    fit, since not all of them need hold all of their tokens when the cache is fullest. `prompt_tokens` is what was asked for,
+    where nobody counted. None where neither is told, and where the cache was full and nobody tells of a queue.
     """
     answered = sum(level.requests - sum(level.errors.values()) for level in levels)
     counted = sum(level.prompt_tokens for level in levels)
@@ -202,7 +205,8 @@ def find_budget(levels: Sequence[Level], prompt_tokens: int, new_tokens: int) ->
             fitting = held // (math.ceil(length / block) * block)
             return Budget(requests=fitting, request_tokens=length, cache_tokens=held)
     for level in sorted(levels, key=lambda level: level.concurrency, reverse=True):
-        usage = level.readings.get("server_kv_cache_usage_peak", 0.0)
-        if LEAST_USAGE <= usage <= 1 and not level.readings.get("server_waiting_peak") and not level.errors:
+        usage, waiting = (level.readings.get(f"server_{name}_peak", 0.0) for name in ("kv_cache_usage", "waiting"))
+        is_seen = usage < FULL or "server_waiting_peak" in level.readings
+        if LEAST_USAGE <= usage <= 1 and is_seen and not waiting and not level.errors:
             return Budget(requests=level.concurrency / usage, request_tokens=length, seen_at=level.concurrency)
     return None

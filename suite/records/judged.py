@@ -81,7 +81,7 @@ class Comparison:
     """UNBASELINED, NOT_COMPARABLE, NOT_MEASURED, ERROR or INVALID when there is nothing to compare."""
     reason: str = ""
     unsuited: bool = False
-    """Whether it is a scenario that the variant cannot do, as it is declared: measuring again changes nothing."""
+    """Whether it is a scenario that the variant cannot do with what it has, so that measuring again alone changes nothing."""
     suspects: tuple[str, ...] = ()
     """What changed since the baseline: ``name: old → new``."""
     accepted: str = ""

@@ -35,8 +35,8 @@ class Fidelity:
     cases: int
     positions: int
     """Along the batched path, broken ones left out."""
-    untold: float
-    """Tokens that the reference tells of and a server did not, a position."""
+    untold: float | None
+    """Tokens that the reference tells of and a server did not, a position; None where logits were read."""
     legs: Legs | None
     """None for the reference itself, and where all logits are broken."""
 
@@ -77,9 +77,10 @@ def measured_fidelity(run: Run) -> tuple[Fidelity, ...]:
     return tuple(found)
 
 
-def _a_position(forced: Sequence[Forced]) -> float:
-    positions = sum(len(one.kld) for one in forced)
-    return sum(one.untold or 0 for one in forced) / positions if positions else 0.0
+def _a_position(forced: Sequence[Forced]) -> float | None:
+    told = [(one.untold, len(one.kld)) for one in forced if one.untold is not None]
+    positions = sum(count for _, count in told)
+    return sum(untold for untold, _ in told) / positions if positions else None
 
 
 def legs_of(run: Run) -> tuple[Legs, ...]:
@@ -133,7 +134,7 @@ def fidelity_remarks(rows: Sequence[Fidelity]) -> tuple[str, ...]:
         "tails are in report.md, answers token by token in: quantdrift explain"
     ]
     said += [f"{row.variant}: {describe_untold(row)}" for row in rows if row.untold]
-    mixed = [row.variant for row in rows if row.legs is not None and row.legs.made == "mixed"]
+    mixed = [row.variant for row in rows if row.legs and row.legs.made == "mixed" and row.untold is None]
     if mixed:
         said.append(
             f"KLD of {wording.listed(mixed)} mixes what the engine does and what quantization does: have the unquantized "

@@ -166,13 +166,12 @@ def _detailed(verdict: Verdict, variant: str, findings: Sequence[Finding]) -> Gr
 
 
 def _told_once(sentences: Sequence[str]) -> list[str]:
-    """Why something cannot be told stands in the first sentence that says it."""
-    told: set[str] = set()
-    shortened = []
+    """Why something cannot be told is not said again right behind a sentence that says it."""
+    before, shortened = "", []
     for sentence in sentences:
         said, mark, why = sentence.partition(_DOUBT)
-        shortened.append(f"{said}, cannot tell for the same reason" if mark and why in told else sentence)
-        told.add(why)
+        shortened.append(f"{said}, cannot tell for the same reason" if mark and why == before else sentence)
+        before = why
     return shortened
 
 

@@ -70,12 +70,11 @@ def _tell_budget(budget: Budget | None, knee: Knee) -> Iterator[str]:
     if budget.seen_at is None:
         yield f" KV budget: {budget.cache_tokens:.0f} tokens, room for {budget.requests:.0f} {length}"
     else:
-        yield f" KV budget: about {budget.requests:.0f} {length}, by what {counted(budget.seen_at, 'client')} took"
+        yield f" KV budget: at most about {budget.requests:.0f} {length}, by what {counted(budget.seen_at, 'client')} took"
     if knee.concurrency is not None and budget.requests > 0:
         share = knee.concurrency / budget.requests
         where = "the knee" if knee.reached else "the last level"
-        waits = "; some of them wait" if share > 1 else ""
-        yield f"   {where} ({counted(knee.concurrency, 'client')}) takes {share:.0%} of it{waits}"
+        yield f"   {where} ({counted(knee.concurrency, 'client')}) takes {share:.0%} of it"
 
 
 def _tell_memory(level: Level) -> str:

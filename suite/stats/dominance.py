@@ -1,16 +1,16 @@
 """Which of several things is better than which in everything that counts (Pareto), by estimates and as far as intervals tell.
 
 A claim that one thing dominates another needs more than estimates in order: of each quantity the intervals must lie apart, or
-both values must be exact and equal. Where a quantity has a slack, values and intervals must lie further apart than it says, or
-nothing is said by them. Two 95 % intervals that lie apart are a stricter demand than an interval of the difference
-that leaves out 0 (N. Schenker and J. F. Gentleman, The American Statistician 55 (2001)), which leaves some room for the many
-pairs that are looked at.
+both values must be exact and equal. Where a quantity has a slack, values and intervals must lie further apart than it says to
+count as different, and what lies nowhere further apart counts as equal. Two 95 % intervals that lie apart are a stricter demand
+than an interval of the difference that leaves out 0 (N. Schenker and J. F. Gentleman, The American Statistician 55 (2001)),
+which leaves some room for the many pairs that are looked at.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -37,7 +37,7 @@ class Relation(StrEnum):
     BETTER = "better"
     WORSE = "worse"
     EQUAL = "equal"
-    """In fact: both are exact."""
+    """In fact: both are exact, or the slack makes them so."""
     UNTOLD = "not told apart"
 
 
@@ -48,7 +48,7 @@ class Standing:
     beaten_by: tuple[str, ...] = ()
     """By estimates: at least as good in all, better in one. Only things that are on the front."""
     dominated_by: tuple[str, ...] = ()
-    """For sure. Only things that nothing dominates; all of them beat it by estimates too."""
+    """For sure, of what is not on the front. Only things that nothing dominates; all of them beat it by estimates too."""
 
     @property
     def on_front(self) -> bool:
@@ -70,13 +70,14 @@ def reading(
 
 
 def relate(one: Reading, other: Reading) -> Relation:
-    """`one` as seen from `other`."""
+    """`one` as seen from `other`: equal where both are exact and equal, or nowhere further apart than the slack."""
     slack = one.slack + other.slack
     if one.low > other.high + slack:
         return Relation.BETTER
     if one.high + slack < other.low:
         return Relation.WORSE
-    return Relation.EQUAL if one.low == one.high == other.low == other.high else Relation.UNTOLD
+    apart = max(one.high, other.high) - min(one.low, other.low)
+    return Relation.EQUAL if apart <= slack else Relation.UNTOLD
 
 
 def beats(one: Point, other: Point) -> bool:
@@ -92,35 +93,41 @@ def _is_ahead(one: Reading, other: Reading) -> bool:
 
 
 def dominates(one: Point, other: Point) -> bool:
-    """For sure: better or equal in all, better in one. A strict order: what dominates also dominates what that one does."""
+    """For sure: better or equal in all, better in one. Without slack a strict order; slacks add up, so that what dominates
+    one thing need not dominate what that one does.
+    """
     relations = {relate(mine, theirs) for mine, theirs in zip(one, other, strict=True)}
     return Relation.BETTER in relations and relations <= {Relation.BETTER, Relation.EQUAL}
 
 
 def find_standings(points: Mapping[str, Point]) -> dict[str, Standing]:
-    """How each thing stands among the others, by name; all points have the same quantities."""
-    front = _find_front(points)
-    sure = [name for name in points if not any(_is_over(other, points[name]) for other in points.values())]
+    """How each thing stands among the others, by name; all points have the same quantities, one of them at most with slack."""
+    front, sure = _find_front(points, beats), _find_front(points, _is_over)
     return {
         name: Standing(
             beaten_by=tuple(other for other in points if other in front and beats(points[other], point)),
-            dominated_by=tuple(other for other in sure if _is_over(points[other], point)),
+            dominated_by=tuple(
+                other for other in points if name not in front and other in sure and _is_over(points[other], point)
+            ),
         )
         for name, point in points.items()
     }
 
 
-def _find_front(points: Mapping[str, Point]) -> set[str]:
-    """What nothing on the front beats. Slacks add up, so that what beats one thing need not beat what that one does."""
+def _find_front(points: Mapping[str, Point], is_over: Callable[[Point, Point], bool]) -> set[str]:
+    """The things over which none of them is, and one of which is over each that is not among them.
+
+    Nothing goes round in a circle as long as one quantity alone has slack.
+    """
     front: set[str] = set()
     left = dict(points)
     while left:
-        unbeaten = {name for name in left if not any(beats(other, left[name]) for other in left.values())} or set(left)
-        front |= unbeaten
+        free = {name for name in left if not any(is_over(other, left[name]) for other in left.values())}
+        front |= free
         left = {
             name: point
             for name, point in left.items()
-            if name not in unbeaten and not any(beats(points[other], point) for other in unbeaten)
+            if name not in free and not any(is_over(points[other], point) for other in free)
         }
     return front
 

@@ -15,6 +15,9 @@ LEAST = -1000.0
 infinity."""
 ROUNDING = 1e-3
 """Nats: a logarithm of a probability above it is none."""
+LEAST_REST = 2.0**-23
+"""Probability: what a sum of others in single precision cannot tell from nothing. A rest that nobody tells is not less, or a
+divergence would be no lower bound."""
 
 
 def examine(rows: Iterator[Any], answer: Sequence[int], *, top: int, asked: Sequence[Sequence[int]] | None) -> Examined:
@@ -68,10 +71,10 @@ def examine_told(
     """As `examine`, from the log-probabilities of some tokens at each position instead of from logits.
 
     A token that is asked for and not told is `UNTOLD`; what is left for all others holds it then. That rest is what the told
-    tokens that nobody asked for have, and what is missing from a sum of 1: never 0 by rounding alone while a server tells
-    more tokens than are asked for.
+    tokens that nobody asked for have, and what is missing from a sum of 1, at least `LEAST_REST`.
 
-    Raises RuntimeError when there are fewer or more positions than tokens, or one does not tell of its own token.
+    Raises RuntimeError when there are fewer or more positions than tokens, one does not tell of its own token, or what is told
+    is more than a distribution.
     """
     if len(told) != len(answer):
         raise RuntimeError(f"the backend told of {len(told)} positions for an answer of {len(answer)} tokens")
@@ -83,15 +86,17 @@ def examine_told(
         if any(math.isnan(value) or value > ROUNDING for value in known.values()):
             found.broken.append(position)
             continue
+        total = math.fsum(map(math.exp, known.values()))
+        if total > 1 + ROUNDING:
+            raise RuntimeError(f"the backend tells of probabilities that sum to {total:.4g} at position {position}")
         ranked = sorted(known, key=lambda one: (-known[one], one))
         kept = list(asked[position]) if asked else ranked[:width]
         beside = math.fsum(math.exp(known[one]) for one in known.keys() - set(kept))
-        missing = 1.0 - math.fsum(map(math.exp, known.values()))
         found.best[position], found.best_logprob[position] = ranked[0], max(known[ranked[0]], LEAST)
         found.ids[position] = kept
         found.logprobs[position] = [max(known[one], LEAST) if one in known else UNTOLD for one in kept]
         found.chosen[position] = max(known[token], LEAST)
-        found.rest[position] = _log_of(beside + max(missing, 0.0))
+        found.rest[position] = _log_of(max(beside + max(1.0 - total, 0.0), LEAST_REST))
     return found.pack(width, with_ids=asked is None, told=True)
 
 

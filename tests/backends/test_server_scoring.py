@@ -11,11 +11,13 @@ from support.fake_openai import FakeOpenAI
 from support.served import QUICK, ids_of, in_worker
 
 from suite.backends.server.faults import Secret, ServerFault
-from suite.backends.server.scoring import NEVER, scores_of
+from suite.backends.server.scoring import scores_of
 from suite.engine.distributions import unpack
 from suite.worker.messages import Examined, Failed, Force, Load, Measure, Memory
 from suite.worker.serve import Server
 
+NEVER = -9999.0
+"""What vLLM writes for a probability of 0."""
 PROMPT, ANSWER = ids_of("The sea is "), ids_of("salt")
 
 
@@ -137,6 +139,9 @@ def answer(rows: Any) -> bytes:
         (answer([None, {"5": {"logprob": "-1"}}]), "no token with its logarithm"),
         (answer([None, {"5": {"logprob": True}}]), "no token with its logarithm"),
         (answer([None, {"5": -1.0}]), "no token with its logarithm"),
+        (answer([None, {"99999999999": {"logprob": -1.0}}]), "no token with its logarithm"),
+        (answer([None, {"9" * 5_000: {"logprob": -1.0}}]), "no token with its logarithm"),
+        (answer([None, {"5": {"logprob": -(10**400)}}]), "no token with its logarithm"),
     ],
 )
 def test_what_is_no_such_answer_is_a_fault(said: bytes, found: str) -> None:
@@ -180,4 +185,6 @@ def test_a_probability_of_zero_stays_finite() -> None:
     rows = unpack(examined)
     assert rows is not None
     assert rows.chosen.tolist() == [-1000.0] * 4
-    assert rows.rest.tolist() == [-1000.0] * 4
+    assert rows.rest.tolist() == pytest.approx(
+        [math.log(2.0**-23)] * 4
+    )  # what single precision cannot tell from nothing

@@ -102,9 +102,9 @@ def test_arrays_are_single_precision_and_of_one_row_a_position() -> None:
     assert divergence(rows, rows).dtype == numpy.float64
 
 
-def served(logits: Sequence[Sequence[float]], tell: int, asked: Any) -> Rows:
+def served(logits: Sequence[Sequence[float]], tell: int, asked: Any, kind: str = "<f8") -> Rows:
     """As a server tells: the likeliest at each position, and the answer's own token, which is 0."""
-    rows = [log_softmax(numpy.array(row, numpy.float64)).tolist() for row in logits]
+    rows = [log_softmax(numpy.array(row, numpy.float64)).astype(kind).tolist() for row in logits]
     known = [
         {token: row[token] for token in {0, *sorted(range(len(row)), key=lambda t: -row[t])[:tell]}} for row in rows
     ]
@@ -144,3 +144,19 @@ def test_an_untold_token_goes_into_the_bucket_on_both_sides() -> None:
 def test_positions_that_are_missing_are_a_failure() -> None:
     with pytest.raises(RuntimeError, match="of 1 positions for an answer of 2"):
         examine_told([{0: -1.0}], [0, 0], top=3, asked=None)
+
+
+@given(st.integers(0, 10_000))
+def test_what_a_server_rounds_is_no_divergence(seed: int) -> None:
+    """A server computes in single precision, in which all that it tells may sum to more than 1 while others are left."""
+    random = numpy.random.default_rng(seed)
+    row = random.normal(0, 3, 2_000)
+    row[0] += random.uniform(10, 25)
+    first = told([row.tolist()], top=64)
+    for tell in (20, 64):
+        assert divergence(first, served([row.tolist()], tell, first.ids.tolist(), "<f4")) == pytest.approx(0, abs=1e-6)
+
+
+def test_what_is_more_than_a_distribution_is_a_failure() -> None:
+    with pytest.raises(RuntimeError, match=r"sum to 1\.8 at position 0"):
+        examine_told([{0: math.log(0.9), 1: math.log(0.9)}], [0], top=3, asked=None)

@@ -445,7 +445,7 @@ def test_memory_counts_for_the_front_only_beyond_what_it_may_drift(less: float, 
     placed = advise(replace(run, variants=results), sample.asked()).front.find("int8")
     assert placed is not None
     assert placed.standing.on_front is on_front
-    assert not placed.is_dominated
+    assert placed.is_dominated is not on_front
 
 
 def test_the_front_goes_by_divergence_where_that_is_known() -> None:

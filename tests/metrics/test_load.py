@@ -112,6 +112,7 @@ def test_a_server_that_tells_nothing_has_no_kv_budget() -> None:
     assert find_budget([], 128, 10) is None
     assert find_budget([told(1, {})], 128, 10) is None
     assert find_budget([told(1, {USAGE: 1e-308})], 128, 10) is None
+    assert find_budget([told(8, {USAGE: 1.0})], 128, 10) is None  # full, and who waits is not told
 
 
 def test_where_nobody_counted_prompts_they_are_as_long_as_was_asked() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from support import fake_openai
 from support.fake_openai import FakeOpenAI, Script
-from support.foreign_project import FAST, REPLIES, ForeignProject
+from support.foreign_project import FAST, REPLIES, ForeignProject, verdicts
 
 QUICK: dict[str, Any] = {**FAST, "launches": 2, "max_launches": 2, "rounds": 1, "max_warmup": 0, "pin": False}
 
@@ -139,7 +139,17 @@ def test_a_server_that_tells_of_prompts_is_held_against_the_reference(project: F
         served = options(url=fake.url, prompt_logprobs=3)
         project.write_matrix({"fp": {"reference": True}, "served": served}, protocol=QUICK)
         project.run("--matrix-only=answers")
-        variants = {variant["name"]: variant for variant in project.read_run()["variants"]}
+        run = project.read_run()
+        project.run("--matrix-only=answers", "--matrix-update=new", "--matrix-reason=a test")
+        project.run("--matrix-only=answers")
+        again = project.read_run()
+    for one in (run, again):  # nothing that is accepted, or measured again, gives it a decode path
+        beyond = [
+            f for f in one["findings"] if f["variant"] == "served" and f["metric"] in ("decode_kld", "path_distance")
+        ]
+        assert {(f["verdict"], f["next_step"]) for f in beyond} == {("NOT_MEASURED", "")}
+    assert verdicts(again, "served")["mean_kld/all"] == "PASS"
+    variants = {variant["name"]: variant for variant in run["variants"]}
     measured = variants["served"]["metrics"]
     assert measured["mean_kld"]["scopes"]["all"]["value"] > 0
     assert measured["same_top_1"]["scopes"]["all"]["value"] == 1

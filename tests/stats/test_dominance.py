@@ -82,10 +82,16 @@ def test_a_difference_within_the_slack_counts_as_none() -> None:
         reading(weight, (weight, weight), more_is_better=False, slack=1.0) for weight in (14, 13, 11)
     )
     good, fair, poor = (Reading(value, value, value) for value in (3, 2, 1))
-    assert [relate(light, heavy), relate(lightest, heavy)] == [Relation.UNTOLD, Relation.BETTER]
+    assert [relate(light, heavy), relate(lightest, heavy)] == [Relation.EQUAL, Relation.BETTER]
     found = find_standings({"good": (good, heavy), "fair": (fair, light), "poor": (poor, lightest)})
-    assert found["fair"].beaten_by == ("good",)
+    assert found["fair"].beaten_by == found["fair"].dominated_by == ("good",)
     assert found["poor"].on_front  # only "fair" beats it, which is not on the front
+    assert found["poor"].dominated_by == ()
+
+
+def test_an_interval_that_reaches_beyond_the_slack_is_not_told_apart() -> None:
+    one, other = Reading(5, 4.9, 5.1, slack=0.5), Reading(5.2, 4.0, 5.3, slack=0.5)
+    assert relate(one, other) is relate(other, one) is Relation.UNTOLD
 
 
 @given(POINTS)
@@ -99,21 +105,24 @@ def test_nobody_on_the_front_is_dominated_and_whoever_is_not_on_it_is_beaten_by_
         assert not (name in front and standing.dominated_by)
         assert set(standing.beaten_by) <= front
         assert all(beats(points[other], points[name]) for other in (*standing.beaten_by, *standing.dominated_by))
-        assert all(not found[other].dominated_by for other in standing.dominated_by)
+        assert all(dominates(points[other], points[name]) for other in standing.dominated_by)
 
 
 @given(POINTS)
-def test_whoever_is_dominated_by_anybody_is_told_so(points: dict[str, tuple[Reading, ...]]) -> None:
+def test_without_slack_whoever_is_dominated_by_anybody_is_told_so(points: dict[str, tuple[Reading, ...]]) -> None:
+    points = {name: tuple(replace(one, slack=0.0) for one in point) for name, point in points.items()}
     found = find_standings(points)
     for name, point in points.items():
         over = any(dominates(other, point) and beats(other, point) for other in points.values())
         assert bool(found[name].dominated_by) is over
+        assert all(not found[other].dominated_by for other in found[name].dominated_by)
 
 
 @given(st.lists(st.tuples(readings(), readings(), slack_readings()), min_size=3, max_size=3))
-def test_dominating_is_a_strict_order(points: list[tuple[Reading, ...]]) -> None:
-    one, two, three = points
+def test_dominating_is_a_strict_order_where_there_is_no_slack(points: list[tuple[Reading, ...]]) -> None:
+    one, two, _ = points
     assert not dominates(one, one)
     assert not (dominates(one, two) and dominates(two, one))
+    one, two, three = (tuple(replace(reading, slack=0.0) for reading in point) for point in points)
     if dominates(one, two) and dominates(two, three):
         assert dominates(one, three)

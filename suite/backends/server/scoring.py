@@ -10,8 +10,9 @@ from suite.backends.server.faults import Secret, ServerFault, quote
 from suite.backends.server.prompting import COMPLETIONS
 from suite.backends.server.wire import MOST_ANSWER_BYTES
 
-NEVER = -9999.0
-"""What vLLM writes for a probability of 0, since JSON knows no infinity."""
+LARGEST_ID = 2**31 - 1
+LONGEST_ID = 10
+"""Digits of a token."""
 
 
 def scores_of(
@@ -26,7 +27,7 @@ def scores_of(
     if len(said) >= MOST_ANSWER_BYTES:
         raise ServerFault(
             f"{COMPLETIONS}: more than {MOST_ANSWER_BYTES >> 20} MiB of log-probabilities for {len(prompt)} tokens: lower "
-            "prompt_logprobs"
+            "prompt_logprobs, but not below the 64 that the trace tells of"
         )
     try:
         rows = json.loads(said)["choices"][0]["prompt_logprobs"]
@@ -46,7 +47,9 @@ def _read(row: Any) -> dict[int, float]:
     found: dict[int, float] = {}
     for token, entry in row.items():
         value = entry.get("logprob") if isinstance(entry, dict) else None
-        if not token.isdecimal() or isinstance(value, bool) or not isinstance(value, int | float):
+        is_id = token.isdecimal() and len(token) <= LONGEST_ID and int(token) <= LARGEST_ID
+        is_number = type(value) is float or (type(value) is int and abs(value) <= LARGEST_ID)
+        if not (is_id and is_number):
             raise ServerFault(f"{COMPLETIONS}: prompt_logprobs of a position hold what is no token with its logarithm")
-        found[int(token)] = float(value)
+        found[int(token)] = float(value)  # type: ignore[arg-type]
     return found
