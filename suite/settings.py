@@ -140,6 +140,11 @@ def read_settings(
     )
 
 
+PATHS = frozenset({"matrix_file", "matrix_cases", "matrix_baselines", "matrix_report", "matrix_against", "matrix_add"})
+"""Options that name a path: pytest takes one behind a space for what to run, as long as it knows no plugin, and its root may
+become another one."""
+
+
 def command_of(typed: Callable[[str], Any]) -> str:
     """``pytest --model-matrix`` with those of the typed options that say which question is asked, of which files."""
     words = [COMMAND]
@@ -149,7 +154,8 @@ def command_of(typed: Callable[[str], Any]) -> str:
             words += [option.flag] if given else []
         elif given:
             values = given if option.many else [given]
-            words += [f"{option.flag} {shlex.quote(str(value))}" for value in values]
+            mark = "=" if option.name in PATHS else " "
+            words += [f"{option.flag}{mark}{shlex.quote(str(value))}" for value in values]
     return " ".join(words)
 
 

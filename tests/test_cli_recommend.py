@@ -68,6 +68,7 @@ def test_limits_are_read_with_their_units(
 @pytest.mark.parametrize(("arguments", "said"), [
     (["--max-loss", "two"], "--max-loss: must be a number, 0 or more, as in --max-loss 2 (got 'two')"),
     (["--max-loss=-1"], "--max-loss: must be a number, 0 or more"),
+    (["--max-loss", "200"], "--max-loss: more than 100 cannot be lost (got '200')"),
     (["--memory", "300 elephants"], "--memory: must be a number, more than 0, as in --memory 300MB"),
     (["--memory", "300"], "--memory: must have a unit, as in --memory 300MB (got '300'); known: B, kB, MB"),
     (["--memory", "0MB"], "more than 0"),

@@ -74,8 +74,8 @@ def test_a_next_step_gives_again_what_says_which_question_is_asked(tmp_path: Pat
         matrix_quick=True, matrix_add=["a.gguf", "org/b"], matrix_variants="q4",
     )  # fmt: skip
     assert settings.command == (
-        "pytest --model-matrix --matrix-file matrix.toml --matrix-cases 'my cases' --matrix-baselines b "
-        "--matrix-add a.gguf --matrix-add org/b --matrix-against old --matrix-quick"
+        "pytest --model-matrix --matrix-file=matrix.toml --matrix-cases='my cases' --matrix-baselines=b "
+        "--matrix-add=a.gguf --matrix-add=org/b --matrix-against=old --matrix-quick"
     )
 
 
@@ -83,7 +83,7 @@ def test_what_stands_in_the_ini_file_need_not_be_typed_again(tmp_path: Path) -> 
     (tmp_path / "matrix.toml").touch()
     given = {"matrix_cases": "elsewhere", "matrix_file": "matrix.toml"}
     settings = read_settings(given.get, root=tmp_path, environment={}, typed={"matrix_file": "matrix.toml"}.get)
-    assert settings.command == "pytest --model-matrix --matrix-file matrix.toml"
+    assert settings.command == "pytest --model-matrix --matrix-file=matrix.toml"
 
 
 def test_an_old_side_that_names_nothing_is_refused(tmp_path: Path) -> None:

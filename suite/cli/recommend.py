@@ -92,7 +92,13 @@ def command_for(run: Run) -> str:
 
 
 def _read(
-    option: str, given: str | None, units: Mapping[str, float], example: str, *, may_be_zero: bool
+    option: str,
+    given: str | None,
+    units: Mapping[str, float],
+    example: str,
+    *,
+    may_be_zero: bool,
+    most: float = math.inf,
 ) -> float | None:
     """The number that an option gives, in the unit of its quantity; None where it was not given. Units are of any case."""
     if given is None:
@@ -110,6 +116,8 @@ def _read(
     if not math.isfinite(value) or value < 0 or (value == 0 and not may_be_zero):
         least = "0 or more" if may_be_zero else "more than 0"
         raise UsageError(f"{option}: must be a number, {least}, as in {option} {example} (got {given!r})")
+    if value > most:
+        raise UsageError(f"{option}: more than {most:g} cannot be lost (got {given!r})")
     return value
 
 
@@ -122,7 +130,7 @@ _OPTIONS: Mapping[Name, tuple[str, str]] = {
     "ttft": ("--max-ttft", "max_ttft"),
 }
 _READ: Mapping[Name, Callable[[str, str | None], float | None]] = {
-    "loss": lambda option, given: _read(option, given, {"": 1.0, "points": 1.0}, "2", may_be_zero=True),
+    "loss": lambda option, given: _read(option, given, {"": 1.0, "points": 1.0}, "2", may_be_zero=True, most=100),
     "kld": lambda option, given: _read(option, given, {"": 1.0, "nats": 1.0}, "0.05", may_be_zero=True),
     "speedup": lambda option, given: _read(option, given, {"": 1.0, "x": 1.0, "×": 1.0}, "1.5", may_be_zero=False),
     "memory": lambda option, given: _read(option, given, _SIZES, "300MB", may_be_zero=False),

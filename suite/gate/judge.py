@@ -167,11 +167,7 @@ def _step_of_fidelity(finding: Finding, again: str, command: str) -> str | None:
 def _update(again: str, mode: str) -> str:
     """Accepting needs a whole run of one side: what makes it another is left out."""
     words = shlex.split(again)
-    kept = [
-        word
-        for before, word in zip(["", *words], words, strict=False)
-        if "--matrix-against" not in (before, word) and word != "--matrix-quick"
-    ]
+    kept = [word for word in words if not word.startswith("--matrix-against=") and word != "--matrix-quick"]
     return f'{shlex.join(kept)} --matrix-update={mode} --matrix-reason "..."'
 
 
@@ -192,7 +188,7 @@ def _settle(finding: Finding, tolerance: Tolerance, again: str) -> str:
         return f"add launches to these when nothing else runs:\n{more}"
     limit = limit_of(comparison, tolerance)
     if blames_machine(comparison, limit, finding.p_needed or 0.0):
-        return f"measure again when the machine is as fast as it was, or side by side:\n{again} --matrix-against OLD-PYTHON"
+        return f"measure again when the machine is as fast as it was, or side by side:\n{again} --matrix-against=OLD-PYTHON"
     launches = _launches_needed(finding, limit)
     return (
         _settle_spread(comparison, again)
@@ -210,7 +206,7 @@ def _settle_spread(comparison: Comparison, again: str) -> str:
         )
     return (
         "more launches cannot settle it, for whole sessions differ by more than this: measure old and new side by side:\n"
-        f"{again} --matrix-against OLD-PYTHON\nor find out how much they differ, and widen the tolerance:\n"
+        f"{again} --matrix-against=OLD-PYTHON\nor find out how much they differ, and widen the tolerance:\n"
         "quantdrift calibrate"
     )
 

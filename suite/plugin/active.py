@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,7 +25,7 @@ from suite.plugin.fixture import MatrixVariant, OwnTest
 from suite.plugin.items import BudgetTest, GateTest, MatrixFile, MatrixItem, raise_failed
 from suite.records import Aspect, Variant
 from suite.reporting.hostile import plain
-from suite.settings import Settings, read_settings
+from suite.settings import PATHS, Settings, read_settings
 
 USAGE_STATUS = 2
 LOST_STATUS = 3
@@ -37,6 +38,7 @@ def activate(config: pytest.Config) -> None:
     if str(config.rootpath) not in sys.path:
         sys.path.insert(0, str(config.rootpath))  # where a person's own backends and scorers lie
     try:
+        _check_root(config)
         plugin = MatrixPlugin(config)
     except (UsageError, QuantdriftError) as fault:
         pytest.exit(f"quantdrift: {fault}", returncode=USAGE_STATUS)
@@ -218,14 +220,31 @@ class MatrixPlugin:
             terminalreporter.write_line(line)
 
 
+def _check_root(config: pytest.Config) -> None:
+    """Raise UsageError where pytest took a path that an option of ours names for what to run, and another root for it.
+
+    It looks for the root before it knows any plugin's options: a value behind a space is an argument to it then.
+    """
+    here, given = config.invocation_params.dir, [str(one) for one in config.invocation_params.args]
+    is_ours = config.rootpath == here or (config.inipath is not None and here.is_relative_to(config.inipath.parent))
+    if is_ours or config.getoption("rootdir"):
+        return
+    for option, path in pairwise(given):
+        if option.startswith("--matrix-") and "=" not in option and (here / path).exists():
+            raise UsageError(
+                f'write {option}={path}, with "=": pytest takes a path behind a space for what to run, and would look for '
+                f"settings, and leave the run, in {config.rootpath} instead of {here}"
+            )
+
+
 def _read_settings(config: pytest.Config) -> Settings:
     """Settings; paths given on the command line start from where pytest was started, those of the ini file from its root."""
     read = option_reader(config)
 
     def value(name: str) -> Any:
         given = config.getoption(name)
-        is_path = name in ("matrix_file", "matrix_cases", "matrix_baselines", "matrix_report", "matrix_against")
-        return str(config.invocation_params.dir / given) if given and is_path else read(name)
+        is_path = given and name in PATHS and not isinstance(given, list)
+        return str(config.invocation_params.dir / given) if is_path else read(name)
 
     return read_settings(value, root=config.rootpath, typed=config.getoption)
 

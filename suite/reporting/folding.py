@@ -32,6 +32,9 @@ _DETAILED = frozenset({Verdict.REGRESSED, Verdict.IMPROVED, Verdict.INCONCLUSIVE
 _DOUBT = ", cannot tell: "
 """What stands before the reason in a sentence."""
 
+_MOST_REASONS = 6
+"""Of one verdict, that are told apart whatever the number of variants."""
+
 _NAMED = 2
 """How many gates with one reason are told apart; more are only counted."""
 
@@ -180,12 +183,17 @@ def _by_reason(
 ) -> list[Group]:
     """One group for each reason; a variant's own failure is the reason of all its gates.
 
-    When gates give more reasons than there are variants, the first reason of each variant has to do for all of its.
+    When gates give more reasons than anybody reads, the first reason of each variant has to do for all of its.
     """
     told = {id(f): reasons.get(f.variant) or f.comparison.reason or f.sentence for f in findings}
     variants = dict.fromkeys([*(f.variant for f in findings), *reasons])
-    if len(set(told.values())) > len(variants):
-        first = {f.variant: told[id(f)] for f in reversed(findings)}
+    if len(set(told.values())) > max(len(variants), _MOST_REASONS):
+        of_each = {name: dict.fromkeys(told[id(f)] for f in findings if f.variant == name) for name in variants}
+        first = {
+            name: f"{next(iter(own))}{', or another reason' if len(own) > 1 else ''}"
+            for name, own in of_each.items()
+            if own
+        }
         told = {id(f): first[f.variant] for f in findings}
     members: dict[str, tuple[dict[str, None], list[Finding]]] = {}
     for finding in findings:

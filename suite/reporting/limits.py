@@ -121,7 +121,7 @@ def _notes(run: Run, asked: Sequence[VariantResult]) -> Iterator[str]:
     if without:
         yield f"keys and values of {wording.listed(without)} are not counted: its shape is not told, so MBU is a lower bound"
     given = middle(launch.limits for result in asked for launch in result.launches if launch.limits is not None)
-    if given is not None and given.flop_s:
+    if given is not None and given.flop_s and (given.device or given.flop_type == "declared"):
         yield _tell_rate(given)
     reasons: dict[str, list[str]] = {}
     for result in asked:

@@ -8,6 +8,8 @@ from suite.metrics.load import LEAST_GAIN, Budget, Knee, Level, Sweep, Target
 from suite.reporting.hostile import one_line, plain
 from suite.reporting.wording import counted
 
+FEW = 100
+"""Requests below which a 99th percentile is no more than the largest."""
 HEAD = " clients   req/s   tok/s   TTFT p50    p95    p99   ITL p50    p95    p99"
 
 
@@ -23,6 +25,10 @@ def render_load(sweep: Sweep) -> list[str]:
         lines.append(_line(level))
         lines += [f"   {count} of {level.requests} failed: {plain(reason)}" for reason, count in level.errors.items()]
     lines += ["", " times in ms: TTFT over requests, ITL over all gaps of a level"]
+    if any(level.requests < FEW for level in sweep.levels):
+        lines.append(
+            f" of fewer than {FEW} requests the p99 of TTFT is the largest: --requests takes more of each client"
+        )
     if target.asks:
         lines.append(f" good/s: requests a second that met the target ({_describe(target)})")
     lines += [_tell_knee(sweep.knee), *_tell_budget(sweep.budget, sweep.knee)]
@@ -56,10 +62,11 @@ def _tell_knee(knee: Knee) -> str:
         return " knee: cannot tell, no level was answered"
     gain = "" if knee.gain is None else f" ({knee.gain:+.0%})"
     if knee.reached:
-        return f" knee: {knee.concurrency} clients; the next doubling gains less than {LEAST_GAIN:.0%} of tok/s{gain}"
+        clients = counted(knee.concurrency, "client")
+        return f" knee: {clients}; the next doubling gains less than {LEAST_GAIN:.0%} of tok/s{gain}"
     if knee.gain is None:
         return " knee: cannot tell from one level; give several, e.g. --concurrency 1,2,4,8"
-    return f" knee: not reached up to {knee.concurrency} clients; the last doubling still gained{gain}"
+    return f" knee: not reached up to {counted(knee.concurrency, 'client')}; the last doubling still gained{gain}"
 
 
 def _tell_budget(budget: Budget | None, knee: Knee) -> Iterator[str]:

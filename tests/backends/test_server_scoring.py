@@ -10,9 +10,11 @@ import pytest
 from support.fake_openai import FakeOpenAI
 from support.served import QUICK, ids_of, in_worker
 
+from suite.backends.server import ServerOptions, check_options
 from suite.backends.server.faults import Secret, ServerFault
 from suite.backends.server.scoring import scores_of
 from suite.engine.distributions import unpack
+from suite.errors import LoadError
 from suite.worker.messages import Examined, Failed, Force, Load, Measure, Memory
 from suite.worker.serve import Server
 
@@ -188,3 +190,8 @@ def test_a_probability_of_zero_stays_finite() -> None:
     assert rows.rest.tolist() == pytest.approx(
         [math.log(2.0**-23)] * 4
     )  # what single precision cannot tell from nothing
+
+
+def test_what_a_declared_kind_cannot_tell_is_found_before_a_server_is_started() -> None:
+    with pytest.raises(LoadError, match=r"a server of kind 'llama_cpp\.server' tells none of a prompt"):
+        check_options(ServerOptions(kind="llama_cpp.server", command=("serve",), prompt_logprobs=64))

@@ -291,10 +291,10 @@ def test_a_planned_gate_is_answered_side_by_side_too(made: Any) -> None:
 def test_accepting_is_a_run_without_the_old_side_and_not_a_quick_one(made: Any) -> None:
     then, now = made.trials(*[1.0] * 24), made.trials(*[0.0] * 24)
     found = compare(made.result(trials=now), now, Baselines(quality=made.quality_baseline(then)), made.environment)
-    command = "pytest --model-matrix --matrix-file 'my matrix.toml' --matrix-against /old/python --matrix-quick"
+    command = "pytest --model-matrix --matrix-file='my matrix.toml' --matrix-against=/old/python --matrix-quick"
     finding = next(judge(c, DEFAULT_POLICY, command=command) for c in found if (c.metric, c.scope) == ("score", "all"))
     assert finding.next_step.endswith(
-        "pytest --model-matrix --matrix-file 'my matrix.toml' --matrix-variants q4 --matrix-update=changed "
+        "pytest --model-matrix '--matrix-file=my matrix.toml' --matrix-variants q4 --matrix-update=changed "
         '--matrix-reason "..."'
     )
 

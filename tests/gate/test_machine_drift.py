@@ -56,7 +56,7 @@ def test_the_sentence_and_the_next_step_name_the_machine() -> None:
     assert finding.next_step.startswith(
         "measure again when the machine is as fast as it was, or side by side:\npytest "
     )
-    assert finding.next_step.endswith("--matrix-variants q4 --matrix-against OLD-PYTHON")
+    assert finding.next_step.endswith("--matrix-variants q4 --matrix-against=OLD-PYTHON")
 
 
 def test_the_other_direction_is_named_too() -> None:

@@ -115,7 +115,7 @@ def test_when_whole_sessions_differ_more_launches_would_not_do_and_it_says_so(ma
     finding = judged(made, (155.0, 154.5, 155.5))
     assert finding.verdict is Verdict.INCONCLUSIVE
     assert finding.next_step.startswith("more launches cannot settle it, for whole sessions differ by more than this")
-    assert "pytest --model-matrix --matrix-variants q4 --matrix-against OLD-PYTHON" in finding.next_step
+    assert "pytest --model-matrix --matrix-variants q4 --matrix-against=OLD-PYTHON" in finding.next_step
     assert "quantdrift calibrate" in finding.next_step
     assert not needs_more(finding)
     assert judged(made, (155.0, 154.5, 155.5) * 50, OLD * 50).verdict is Verdict.INCONCLUSIVE

@@ -236,3 +236,18 @@ def test_a_resumed_run_measures_anew_what_another_library_holds_now(
         ("ref", "q4"), 3 if "launch" in measured else 0
     )
     assert {v["name"]: v["suspects"].get("library") for v in run["variants"]} == {"ref": None, "q4": library}
+
+
+def test_a_path_behind_a_space_does_not_move_the_run_elsewhere(project: ForeignProject) -> None:
+    """pytest looks for its root before it knows our options, and takes such a path for what to run."""
+    project.write_matrix({"q4": {}})
+    (project.root / "pyproject.toml").unlink(missing_ok=True)
+    elsewhere = project.root.parent / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "pytest.ini").write_text("[pytest]\n")
+    status, said = project.refuse("--matrix-baselines", str(elsewhere))
+    assert status == 2
+    assert f'write --matrix-baselines={elsewhere}, with "="' in said
+    assert not list(elsewhere.glob(".quantdrift"))
+    assert project.run(f"--matrix-baselines={elsewhere}", "--matrix-only=answers").ret == 0
+    assert project.read_run()["variants"]

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 from suite.backends.llama_cpp import MAKES
 from suite.backends.server.dialects import DIALECTS
 from suite.backends.server.faults import Secret
-from suite.backends.server.introducing import Met, assemble, meet
+from suite.backends.server.introducing import Met, assemble, check_scoring, meet
 from suite.backends.server.managed import ManagedServer, Started, fill_in, free_port, surroundings
 from suite.backends.server.model import ServedModel
 from suite.backends.server.options import ServerOptions
@@ -127,6 +127,8 @@ def check_options(options: ServerOptions) -> None:
         raise LoadError(f"url: {wrong}")
     if options.endpoint == "chat" and options.prompts == "ids":
         raise LoadError('prompts = "ids": a chat takes messages; use endpoint = "completions"')
+    if options.kind != "auto":
+        check_scoring(options, DIALECTS[options.kind])
     for name in ("metrics", "health"):
         path = getattr(options, name)
         if path and not path.startswith("/"):
