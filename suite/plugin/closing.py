@@ -241,7 +241,7 @@ def _tell_nothing(question: Question, run: Run) -> Outcome:
     reasons = [f"   {', '.join(names)}: {why}" for why, names in told.items()]
     if all(r.failure is None or r.failure.verdict is Verdict.NOT_MEASURED for r in run.variants):
         _remove(question)
-    else:
+    elif (question.directory / "logs").is_dir():
         reasons.append(f" what the workers printed:  {_shown(question)}/logs")
     return Outcome(lines=(" nothing was measured (exit status 3)", *reasons), broken=True)
 

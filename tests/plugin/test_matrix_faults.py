@@ -7,6 +7,8 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
+import gguf
+import numpy as np
 import pytest
 from support.foreign_project import REPLIES, ForeignProject, junit_properties, verdicts
 
@@ -134,6 +136,44 @@ def test_only_uninstalled_backends_leave_nothing_behind(project: ForeignProject)
         ["*nothing was measured (exit status 3)*", "*other: NOT_MEASURED: *pip install not_there*"]
     )
     assert not (project.root / ".quantdrift").exists()
+
+
+BACKEND_THAT_CANNOT_MAKE = """
+from suite.backends.fake import Fake, FakeOptions
+from suite.errors import LoadError
+
+class Options(FakeOptions):
+    MAKES = ("F16",)
+
+class Maker(Fake):
+    options = Options
+    weights_format = "gguf"
+    makes = ("F16",)
+
+    def make(self, recipe, source, destination):
+        raise LoadError("iostream error")
+
+BACKEND = Maker()
+"""
+
+
+def test_weights_that_cannot_be_made_name_the_cache_and_its_room(project: ForeignProject) -> None:
+    project.pytester.makepyfile(making_backend=BACKEND_THAT_CANNOT_MAKE)
+    writer = gguf.GGUFWriter(project.root / "tiny.gguf", "llama")
+    writer.add_tensor("blk.0.ffn", np.ones((4, 8), dtype=np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    project.write_matrix(
+        {"q4": {"backend": "making_backend:BACKEND", "source": "./tiny.gguf", "make": "F16", "options": {}}}
+    )
+    result = project.run(ANSWERS)
+    assert result.ret == 3
+    result.stdout.fnmatch_lines(
+        ["   q4: ERROR: iostream error (it was made in *, where * MB are free; QUANTDRIFT_CACHE names another place)"]
+    )
+    assert "what the workers printed" not in result.stdout.str()  # nothing was started that could have
 
 
 def test_what_several_variants_lack_is_told_once(project: ForeignProject) -> None:
