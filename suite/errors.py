@@ -7,6 +7,7 @@
     │   ├── MatrixFileError    matrix.toml is wrong
     │   ├── CaseFileError      a case file is wrong
     │   └── StoreError         a baseline, journal or run file is wrong, too old or too new
+    │       └── JournalUnwritable  the disk takes nothing of what is measured: going on is in vain
     ├── Unavailable            cannot be had here: backend not installed, hub not reachable   (NOT_MEASURED)
     ├── VariantError           this variant failed; the others go on                   (ERROR)
     │   ├── LoadError          the weights could not be loaded
@@ -41,6 +42,10 @@ class CaseFileError(UsageError):
 
 class StoreError(UsageError):
     """A stored file cannot be used: damaged, of another schema version, or edited by hand."""
+
+
+class JournalUnwritable(StoreError):
+    """The disk does not take what was measured. What it took before is safe, and measuring on would be lost too."""
 
 
 class Unavailable(QuantdriftError):

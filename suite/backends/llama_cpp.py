@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -109,7 +108,8 @@ class LlamaCppModel:
                 verbose=True,
             )
         except (ValueError, RuntimeError) as fault:
-            raise LoadError(f"{weights}: {_reason(self._log) or fault}") from fault
+            reason = llama_cpp_log.read_reason("".join(self._log))
+            raise LoadError(f"{weights}: {reason or fault}") from fault
 
     def _read_facts(self) -> dict[str, str]:
         import llama_cpp
@@ -353,7 +353,8 @@ class LlamaCpp:
         status = lib.llama_model_quantize(str(source).encode(), str(destination).encode(), ctypes.byref(params))
         del keep
         if status != 0:
-            raise LoadError(f"{source}: cannot be quantized to {recipe}: {_reason(log) or f'status {status}'}")
+            reason = llama_cpp_log.read_reason("".join(log))
+            raise LoadError(f"{source}: cannot be quantized to {recipe}: {reason or f'status {status}'}")
 
 
 def _array_maker() -> Any:
@@ -382,17 +383,6 @@ def _capture_log(lib: Any, log: list[str]) -> object:
     callback = lib.llama_log_callback(receive)
     lib.llama_log_set(callback, ctypes.c_void_p(0))
     return callback  # the caller keeps it alive for as long as llama.cpp may call it
-
-
-def _reason(log: Sequence[str]) -> str:
-    """The lines in which llama.cpp says what was wrong."""
-    lines = "".join(log).splitlines()
-    told = [
-        line.strip()
-        for line in lines
-        if re.search(r"error|fail|invalid|corrupt|unsupported|unknown|not ", line, re.IGNORECASE)
-    ]
-    return "; ".join(dict.fromkeys(told[:6]))
 
 
 BACKEND = LlamaCpp()

@@ -7,6 +7,8 @@ import re
 _OFFLOADED = re.compile(r"^load_tensors: offloaded (\d+)/(\d+) layers to GPU", re.MULTILINE)
 _FLASH = re.compile(r"^llama_\w+: flash_attn\s*= (\w+)|^\w+: Flash Attention was auto, set to (\w+)", re.MULTILINE)
 _CACHE = re.compile(r"^llama_kv_cache\w*: size =\s*([\d.]+) MiB.*?(?:K \((\w+)\).*?V \((\w+)\).*)?$", re.MULTILINE)
+_WRONG = re.compile(r"error|fail|invalid|corrupt|unsupported|\bunknown\b|\bnot (?!apply)", re.IGNORECASE)
+_UNFINISHED = re.compile(r"^\[.*\.\. (?=\w+: )")
 _STATES = {"enabled": "on", "disabled": "off"}
 
 
@@ -14,6 +16,12 @@ def kv_cache_bytes(log: str) -> int | None:
     """Bytes of all KV caches that were allocated; None where none was told."""
     sizes = [float(match[1]) for match in _CACHE.finditer(log)]
     return round(sum(sizes) * 2**20) if sizes else None
+
+
+def read_reason(log: str) -> str:
+    """The lines that say what was wrong, six at most. What a line was already about when an error came is left out of it."""
+    told = [_UNFINISHED.sub("", line).strip() for line in log.splitlines() if _WRONG.search(line)]
+    return "; ".join(list(dict.fromkeys(told))[:6])
 
 
 def read_facts(log: str) -> dict[str, str]:

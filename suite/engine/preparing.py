@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -129,9 +130,15 @@ class Preparer:
     def _make(self, variant: Variant, backend: Backend, recipe: str, source: Path) -> Path:
         def run(destination: Path) -> None:
             self._progress(f"making {recipe} from {source.name} (once; kept in the cache)")
-            with Worker(f"{variant.name} (making {recipe})") as worker:
-                request = Make(backend=variant.backend, recipe=recipe, source=str(source), destination=str(destination))
-                worker.ask(request, self._deadlines.make_s)
+            request = Make(backend=variant.backend, recipe=recipe, source=str(source), destination=str(destination))
+            try:
+                with Worker(f"{variant.name} (making {recipe})") as worker:
+                    worker.ask(request, self._deadlines.make_s)
+            except VariantError as fault:
+                reason, *detail = str(fault).splitlines()
+                free = shutil.disk_usage(destination.parent).free / 1e6
+                where = f"it was made in {self._cache_root}, where {free:.0f} MB are free; QUANTDRIFT_CACHE names another place"
+                raise VariantError("\n".join([f"{reason} ({where})", *detail])) from fault
 
         suffix = "" if backend.weights_format == "safetensors" else f".{recipe}.gguf"
         key = {"recipe": recipe, "source sha256": self._hashes.sha256(source), **_makers(backend)}

@@ -17,10 +17,10 @@ from suite.engine.failures import VariantFailed
 from suite.engine.locking import RunLock
 from suite.engine.opening import Question, open_session, prepare_directory, read_question
 from suite.engine.session import MatrixSession
-from suite.errors import QuantdriftError, UsageError
+from suite.errors import JournalUnwritable, QuantdriftError, UsageError
 from suite.gate.plan import GateItem
 from suite.plugin import FIXTURE, NAME, option_reader
-from suite.plugin.closing import Outcome, close_run
+from suite.plugin.closing import Outcome, close_run, tell_unwritten
 from suite.plugin.fixture import MatrixVariant, OwnTest
 from suite.plugin.items import BudgetTest, GateTest, MatrixFile, MatrixItem, raise_failed
 from suite.records import Aspect, Variant
@@ -146,6 +146,12 @@ class MatrixPlugin:
         except VariantFailed as failed:
             raise_failed(failed, self.settings)
 
+    @staticmethod
+    def pytest_exception_interact(node: pytest.Item, call: pytest.CallInfo[object]) -> None:
+        """What the disk does not take need not be measured."""
+        if call.excinfo is not None and isinstance(call.excinfo.value, JournalUnwritable):
+            node.session.shouldstop = plain(str(call.excinfo.value))
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count results, to compare with what was selected."""
         if report.when == "teardown" or report.outcome == "failed":
@@ -204,7 +210,7 @@ class MatrixPlugin:
         try:
             self.outcome = close_run(self.question, self._session, lost=len(lost), interrupted=self._interrupted)
         except (QuantdriftError, OSError) as fault:
-            self.outcome = Outcome(lines=(f"quantdrift: {plain(str(fault))}",), broken=True)
+            self.outcome = tell_unwritten(self.question, fault)
         if self.outcome.broken:
             session.exitstatus = LOST_STATUS
         elif self.outcome.failed and exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):

@@ -11,7 +11,7 @@ from suite.atomic import write_text
 from suite.engine.accepting import accept_baselines
 from suite.engine.answering import check_same_prompts
 from suite.engine.assembling import OLD, Ledger, assemble
-from suite.engine.belongings import remove_run
+from suite.engine.belongings import own_journals, remove_run
 from suite.engine.completing import complete
 from suite.engine.locking import LOCK_FILE
 from suite.engine.opening import Question
@@ -26,6 +26,8 @@ from suite.reporting.model import Report, build_report
 from suite.store import layout
 from suite.store.baselines import BaselineStore
 from suite.store.runs import write_run
+
+_GO_ON = "add --matrix-resume to the same command"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +89,13 @@ def close_run(question: Question, session: MatrixSession | None, *, lost: int, i
     return Outcome(report=report, lines=tuple(lines), failed=failed, broken=bool(lost or one_sided or unwritten))
 
 
+def tell_unwritten(question: Question, fault: Exception) -> Outcome:
+    """The run could not be written down: why, and that what the journal holds is not lost."""
+    kept = f" what was measured is kept in {_shown(question)}: once that is mended, {_GO_ON}"
+    told = (kept,) if own_journals(question.directory) else ()
+    return Outcome(lines=(f"quantdrift: {plain(str(fault))}", *told), broken=True)
+
+
 def _complete(question: Question, run: Run) -> Run:
     """The run with what only the whole tells. A damaged baseline leaves it out: judging has told it."""
     try:
@@ -108,7 +117,7 @@ def _accept(run: Run, question: Question, traced: tuple[Traced, ...]) -> tuple[b
         return (
             False,
             (),
-            [said, " nothing has to be measured again: once that is mended, add --matrix-resume to the same command"],
+            [said, f" nothing has to be measured again: once that is mended, {_GO_ON}"],
         )
 
 
@@ -232,7 +241,7 @@ def _tell_nothing(question: Question, run: Run) -> Outcome:
     reasons = [f"   {', '.join(names)}: {why}" for why, names in told.items()]
     if all(r.failure is None or r.failure.verdict is Verdict.NOT_MEASURED for r in run.variants):
         _remove(question)
-    else:
+    elif (question.directory / "logs").is_dir():
         reasons.append(f" what the workers printed:  {_shown(question)}/logs")
     return Outcome(lines=(" nothing was measured (exit status 3)", *reasons), broken=True)
 

@@ -48,6 +48,8 @@ class ToldTrend:
     """The newest runs in which only a part of the cases was answered."""
     verdict: str
     """The one sentence: what shifted, or what could have been seen."""
+    command: str
+    """What the sentence asks for; else empty."""
 
     @property
     def events(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -87,6 +89,7 @@ def tell_trend(trend: Trend) -> ToldTrend:
         ),
         partial=_newest([f"{run_label(entry)}: {one_line(entry.cases)}" for entry in trend.entries if entry.cases]),
         verdict=_verdict(trend, by_run),
+        command=APPEND if len(trend.entries) < 2 else "",
     )
 
 
@@ -167,7 +170,7 @@ def _day(entry: HistoryEntry) -> str:
 def _verdict(trend: Trend, by_run: dict[int, list[tuple[Series, LevelShift]]]) -> str:
     among = f"{trend.tested} series"
     if len(trend.entries) < 2:
-        return f"One run shows no trend: it takes a second one. After it: {APPEND}"
+        return "One run shows no trend: it takes a second one. After it:"
     if by_run:
         shifts = counted(sum(len(found) for found in by_run.values()), "shift")
         return f"{shifts} of level, at {counted(len(by_run), 'run')}, among {among}; {_CHANCE}."

@@ -62,6 +62,8 @@ def _lines(trends: Sequence[Trend], faults: Sequence[str], width: int, screen: S
         yield from _shifts(told, width)
         yield from _events(told, width)
         yield from _text(told.verdict, width)
+        if told.command:
+            yield f"   {told.command}"
         if told.shifts:
             yield from _text(ADVICE, width)
             yield f"   {ACCEPT}"

@@ -11,7 +11,7 @@ from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from suite.atomic import sync_directory
-from suite.errors import StoreError
+from suite.errors import JournalUnwritable, StoreError
 from suite.records import (
     SCHEMA_VERSION,
     Environment,
@@ -63,7 +63,7 @@ class Journal:
     """An append-only file of JSON lines, each forced to the disk. One process writes one journal.
 
     Opening a journal whose last line was torn by a kill drops that line, so that the next record does not melt into it.
-    Raises StoreError when the file cannot be opened or is damaged elsewhere.
+    Raises JournalUnwritable when the file cannot be opened, StoreError when it is damaged elsewhere.
     """
 
     def __init__(self, path: Path) -> None:
@@ -75,7 +75,7 @@ class Journal:
             self._file = path.open("ab", buffering=0)  # nothing is left in a buffer when a write fails
             self._begin()
         except OSError as error:
-            raise StoreError(f"{path}: cannot be opened: {error.strerror or error}") from error
+            raise JournalUnwritable(f"{path}: cannot be opened: {error.strerror or error}") from error
 
     def _begin(self) -> None:
         """Write the header of a new journal; a disk that does not take it leaves no open file behind."""
@@ -91,7 +91,7 @@ class Journal:
     def append(self, record: object) -> None:
         """Append one record and wait until it is on the disk.
 
-        Raises TypeError for a record that has no kind, StoreError when the disk does not take it: what was appended
+        Raises TypeError for a record that has no kind, JournalUnwritable when the disk does not take it: what was appended
         before is safe, and the torn rest is dropped.
         """
         kind = _KIND_OF.get(type(record))
@@ -100,7 +100,7 @@ class Journal:
         try:
             self._write({"kind": kind, "record": dump(record)})
         except OSError as error:
-            raise StoreError(f"{self.path}: could not be appended to: {error.strerror or error}") from error
+            raise JournalUnwritable(f"{self.path}: could not be appended to: {error.strerror or error}") from error
 
     def close(self) -> None:
         """Close the file; appending is over."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from suite.backends.llama_cpp_log import kv_cache_bytes, read_facts
+from suite.backends.llama_cpp_log import kv_cache_bytes, read_facts, read_reason
 
 LOG = """\
 llama_model_loader: - kv   0:                       general.architecture str              = llama
@@ -21,6 +21,19 @@ llama_kv_cache: size =   23.91 MiB (  2048 cells,  30 layers,  1/1 seqs), K (q8_
 def test_everything_that_is_printed() -> None:
     assert read_facts(LOG) == {"layers offloaded": "12 of 31", "flash attention": "off", "KV types": "q8_0 q8_0"}
     assert kv_cache_bytes(LOG) == round(23.91 * 2**20)
+
+
+def test_what_was_wrong_is_told_without_what_only_looks_like_it() -> None:
+    log = (
+        "llama_model_loader: Dumping metadata keys/values. Note: KV overrides do not apply in this output.\n"
+        "llama_model_loader: - kv  29:            tokenizer.ggml.unknown_token_id u32              = 0\n"
+        "[   3/ 272] blk.0.attn_k.weight - [ 576, 192], type =   q4_1, converting to f16 .. "
+        "llama_model_quantize: failed to quantize: basic_ios::clear: iostream error\n"
+    )
+    assert read_reason(log) == "llama_model_quantize: failed to quantize: basic_ios::clear: iostream error"
+    assert read_reason("error loading model: unknown model architecture: 'x'\nfine\n") == (
+        "error loading model: unknown model architecture: 'x'"
+    )
 
 
 def test_flash_attention_that_was_left_to_llama_cpp() -> None:

@@ -7,6 +7,8 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
+import gguf
+import numpy as np
 import pytest
 from support.foreign_project import REPLIES, ForeignProject, junit_properties, verdicts
 
@@ -136,6 +138,44 @@ def test_only_uninstalled_backends_leave_nothing_behind(project: ForeignProject)
     assert not (project.root / ".quantdrift").exists()
 
 
+BACKEND_THAT_CANNOT_MAKE = """
+from suite.backends.fake import Fake, FakeOptions
+from suite.errors import LoadError
+
+class Options(FakeOptions):
+    MAKES = ("F16",)
+
+class Maker(Fake):
+    options = Options
+    weights_format = "gguf"
+    makes = ("F16",)
+
+    def make(self, recipe, source, destination):
+        raise LoadError("iostream error")
+
+BACKEND = Maker()
+"""
+
+
+def test_weights_that_cannot_be_made_name_the_cache_and_its_room(project: ForeignProject) -> None:
+    project.pytester.makepyfile(making_backend=BACKEND_THAT_CANNOT_MAKE)
+    writer = gguf.GGUFWriter(project.root / "tiny.gguf", "llama")
+    writer.add_tensor("blk.0.ffn", np.ones((4, 8), dtype=np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    project.write_matrix(
+        {"q4": {"backend": "making_backend:BACKEND", "source": "./tiny.gguf", "make": "F16", "options": {}}}
+    )
+    result = project.run(ANSWERS)
+    assert result.ret == 3
+    result.stdout.fnmatch_lines(
+        ["   q4: ERROR: iostream error (it was made in *, where * MB are free; QUANTDRIFT_CACHE names another place)"]
+    )
+    assert "what the workers printed" not in result.stdout.str()  # nothing was started that could have
+
+
 def test_what_several_variants_lack_is_told_once(project: ForeignProject) -> None:
     project.pytester.makepyfile(absent_backend=BACKEND_THAT_NEEDS_MORE)
     project.write_matrix({name: {"backend": "absent_backend:BACKEND", "options": {}} for name in ("one", "two")})
@@ -203,7 +243,11 @@ def _check_full_disk(project: ForeignProject, small: Path) -> None:
     full = project.run(ANSWERS, f"--matrix-report={small}/report")
     assert full.ret == 3
     full.stdout.fnmatch_lines(["*journal.jsonl: could not be appended to: No space left on device*"])
+    full.stdout.fnmatch_lines(
+        [f" what was measured is kept in {small}/report: once that is mended, add --matrix-resume to the same command"]
+    )
     assert full.parseoutcomes().get("passed", 0) < 7
+    assert full.parseoutcomes()["failed"] == 1  # measuring on would be in vain
 
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a directory that takes no files from anybody")

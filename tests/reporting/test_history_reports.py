@@ -68,7 +68,7 @@ def test_what_has_too_few_runs_is_not_called_steady() -> None:
 def test_one_run_asks_for_a_second_instead_of_showing_rows_of_nothing() -> None:
     text = shown(sample.steady(1), Screen(width=120))
     assert "1 run, 2026-09-01" in text
-    assert "One run shows no trend: it takes a second one. After it: quantdrift history --append latest" in text
+    assert "One run shows no trend: it takes a second one. After it:\n   quantdrift history --append latest\n" in text
     assert "decode tok/s" not in text
 
 
