@@ -118,7 +118,7 @@ def test_next_steps_name_the_files_that_were_named(project: ForeignProject) -> N
     (project.root / "matrix.toml").rename(project.root / "other.toml")
     project.run("--matrix-file=other.toml", "--matrix-only=answers", "-k", "score and math")
     steps = {finding["next_step"] for finding in project.read_run()["findings"]}
-    assert all("pytest --model-matrix --matrix-file other.toml --matrix-variants q4" in step for step in steps), steps
+    assert all("pytest --model-matrix --matrix-file=other.toml --matrix-variants q4" in step for step in steps), steps
     assert steps
 
 
