@@ -199,7 +199,7 @@ def _compare_one(metric: str, scope: str, ground: _Ground) -> Comparison:
     if metric == BROKEN:
         return _compare_broken(bare, ground)
     if metric in (DECODE_KLD, PATH_DISTANCE) and ground.forced and all(x.untold is not None for x in ground.forced):
-        return _unresolved(bare, Verdict.NOT_MEASURED, PROMPTS_ALONE)
+        return replace(_unresolved(bare, Verdict.NOT_MEASURED, PROMPTS_ALONE), unsuited=True)
     if ground.blocked is not None:
         return _unresolved(bare, *ground.blocked)
     clusters, moved = _pair(metric, scope, ground)

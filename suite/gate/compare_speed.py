@@ -23,7 +23,7 @@ from suite.gate.plan import GateItem
 from suite.gate.sessions import session_spread
 from suite.metrics.catalog import SPECS
 from suite.metrics.kinds import HELD_TO_NONE
-from suite.metrics.speed import PER_SAMPLE, YARDSTICKS, launch_values, pair_logs
+from suite.metrics.speed import PER_SAMPLE, YARDSTICKS, launch_medians, launch_values, pair_logs, relative_drift
 from suite.records import (
     ALL,
     Aspect,
@@ -132,19 +132,6 @@ def compare_speed(
     accepted = [_split(key) for key in ground.baseline.metrics] if ground.baseline and not planned else []
     keys = dict.fromkeys([*wanted, *found, *(key for key in accepted if _is_compared(key[0]))])
     return tuple(_compare_one(key, measured.get(key), ground) for key in keys)
-
-
-def launch_medians(measurement: Measurement) -> tuple[float, ...]:
-    """The value of each launch, in order of the launches: what is stored, and what statistics see."""
-    return tuple(launch_values(measurement).values())
-
-
-def relative_drift(then: float, now: float, direction: Direction) -> float | None:
-    """Share of the old value that was lost (positive is worse); None when the old value is 0 and the new is not."""
-    if then == 0:
-        return 0.0 if now == 0 else None
-    change = (now - then) / then
-    return change if direction is Direction.LOWER else 0.0 - change
 
 
 def _survey(result: VariantResult, baselines: Baselines, environment: Environment, timed: Timed) -> _Ground:

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from suite.gate.compare_fidelity import CANNOT_BE_FORCED, FIDELITY, PROMPTS_ALONE
+from suite.gate.compare_fidelity import CANNOT_BE_FORCED, FIDELITY
 from suite.gate.decide import PASS_ALPHA, blames_machine, estimate_of, flip_counts, is_estimated, limit_of, log_limit
 from suite.gate.family import ALPHA, Decision, decide_all, group_of, share_out
 from suite.gate.policy import tolerance_for
@@ -154,7 +154,7 @@ def _step_of_its_own(finding: Finding, again: str, command: str) -> str | None:
 def _step_of_fidelity(finding: Finding, again: str, command: str) -> str | None:
     comparison = finding.comparison
     if finding.verdict is Verdict.NOT_MEASURED:
-        beyond_help = any(why in comparison.reason for why in (CANNOT_BE_FORCED, PROMPTS_ALONE))
+        beyond_help = comparison.unsuited or CANNOT_BE_FORCED in comparison.reason
         return "" if beyond_help else f"measure it with the reference once:\n{command}"
     if finding.verdict is not Verdict.REGRESSED:
         return None

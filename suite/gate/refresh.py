@@ -9,13 +9,13 @@ from typing import Literal
 from suite.gate.answers import answer_of, is_same_answer, outcome_of_answer, pair_answers
 from suite.gate.compare_fidelity import DIVERGENCES, fidelity_of
 from suite.gate.compare_logprob import LOGPROB, is_known_otherwise
-from suite.gate.compare_speed import NOT_COMPARED, launch_medians
+from suite.gate.compare_speed import NOT_COMPARED
 from suite.gate.differences import quality_identity, quality_suspects, speed_identity, speed_suspects
 from suite.gate.policy import metric_of
 from suite.metrics.catalog import SPECS
 from suite.metrics.kinds import HELD_TO_NONE
 from suite.metrics.quality import PER_OUTCOME, by_scope, mean_of
-from suite.metrics.speed import TAILS, YARDSTICKS
+from suite.metrics.speed import TAILS, YARDSTICKS, launch_medians
 from suite.records import (
     ALL,
     Aspect,

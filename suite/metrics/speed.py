@@ -130,6 +130,19 @@ def launch_values(measurement: Measurement) -> dict[int, float]:
     return _by_launch(measurement.metric, measurement.samples, measurement.launches) if measurement.launches else {}
 
 
+def launch_medians(measurement: Measurement) -> tuple[float, ...]:
+    """The value of each launch, in order of the launches: what is stored, and what statistics see."""
+    return tuple(launch_values(measurement).values())
+
+
+def relative_drift(then: float, now: float, direction: Direction) -> float | None:
+    """Share of the old value that was lost (positive is worse); None when the old value is 0 and the new is not."""
+    if then == 0:
+        return 0.0 if now == 0 else None
+    change = (now - then) / then
+    return change if direction is Direction.LOWER else 0.0 - change
+
+
 def pair_logs(metric: str, now: Sequence[SpeedSample], old: Sequence[SpeedSample]) -> dict[int, float]:
     """Old and new side by side: by launch, the log of the ratio of their values, positive is worse for the new one.
 

@@ -81,7 +81,8 @@ class Comparison:
     """UNBASELINED, NOT_COMPARABLE, NOT_MEASURED, ERROR or INVALID when there is nothing to compare."""
     reason: str = ""
     unsuited: bool = False
-    """Whether it is a scenario that the variant cannot do with what it has, so that measuring again alone changes nothing."""
+    """Whether the variant cannot do it with what it has, a scenario or a way of being evaluated: measuring again alone changes
+    nothing."""
     suspects: tuple[str, ...] = ()
     """What changed since the baseline: ``name: old → new``."""
     accepted: str = ""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from suite.doctor import findings as find_ailments
-from suite.engine.assembling import PART
 from suite.gate.failing import fails, is_accepted
 from suite.metrics.speed import speedup_interval
 from suite.records import (
@@ -20,7 +19,6 @@ from suite.records import (
     Loss,
     Measurement,
     Run,
-    Tier,
     Trial,
     TrialStatus,
     VariantFailure,
@@ -32,6 +30,7 @@ from suite.reporting.doctor import Ailment, fold_items
 from suite.reporting.fidelity import Fidelity, measured_fidelity
 from suite.reporting.folding import Group, fold, is_gate, worst_first
 from suite.reporting.limits import LimitReport, measured_limits
+from suite.reporting.protocol import describe_protocol
 from suite.reporting.scenarios import TimedScenario, timed_scenarios
 from suite.reporting.servers import ServerRow, measured_servers
 from suite.reporting.unmeasured import unmeasured
@@ -198,38 +197,6 @@ def build_report(run: Run) -> Report:
         scenarios=timed_scenarios(run),
         servers=measured_servers(run),
     )
-
-
-def describe_protocol(run: Run) -> Iterator[str]:
-    """What limits the run as a whole."""
-    if part := run.settings.get(PART):
-        asked = Counter(trial.variant for trial in run.trials)
-        right = Counter(trial.variant for trial in run.trials if trial.score.correct)
-        told = listed([f"{right[name]} of {asked[name]} of {name}" for name in asked])
-        yield f"only {part} cases were answered, and a score is shown of whole domains alone; right: {told}"
-    sides = {result.variant.old_of: result for result in run.against}
-    if sides:
-        yield f"compared side by side with {run.settings.get('against', 'an old side')}: {listed([str(s) for s in sides])}"
-    for finding in run.creep:
-        if finding.verdict is Verdict.REGRESSED:
-            yield f"crept since it was first accepted, each step within its tolerance: {finding.sentence}"
-    if run.settings.get("quick") == "yes":
-        seen = [f.comparison.mde for f in run.findings if _is_timed(f) and f.comparison.mde is not None]
-        most = f"; of decode it could have seen no less than {min(seen):.1%} to {max(seen):.1%}" if seen else ""
-        yield (
-            f"quick: {run.matrix.protocol.launches} launches, one scenario, not extended while undecided"
-            f"{most}. Other scenarios, and stalls that come rarely, it cannot see"
-        )
-    stored = any(_is_timed(f) and f.comparison.tier is Tier.STORED for f in run.findings)
-    if stored and run.settings.get("calibrated") is None:
-        yield (
-            "this machine was never calibrated: its speed is assumed to differ by 3 % from one session to the next "
-            "(measure it: quantdrift calibrate)"
-        )
-
-
-def _is_timed(finding: Finding) -> bool:
-    return finding.metric == "itl_s" and finding.comparison.interval is not None
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
