@@ -104,7 +104,7 @@ def test_arrays_are_single_precision_and_of_one_row_a_position() -> None:
 
 def served(logits: Sequence[Sequence[float]], tell: int, asked: Any, kind: str = "<f8") -> Rows:
     """As a server tells: the likeliest at each position, and the answer's own token, which is 0."""
-    rows = [log_softmax(numpy.array(row, numpy.float64)).astype(kind).tolist() for row in logits]
+    rows = [log_softmax(numpy.array(row, kind)).tolist() for row in logits]
     known = [
         {token: row[token] for token in {0, *sorted(range(len(row)), key=lambda t: -row[t])[:tell]}} for row in rows
     ]

@@ -89,6 +89,18 @@ def test_a_difference_within_the_slack_counts_as_none() -> None:
     assert found["poor"].dominated_by == ()
 
 
+def test_what_is_on_the_front_is_not_dominated_by_what_is_beaten_itself() -> None:
+    heavy, light, lightest = (
+        reading(weight, (weight, weight), more_is_better=False, slack=1.0) for weight in (14, 13, 11)
+    )
+    unsure, fair, poor = Reading(3, 1.5, 4), Reading(2, 2, 2), Reading(1, 1, 1)
+    points = {"unsure": (unsure, heavy), "fair": (fair, light), "poor": (poor, lightest)}
+    assert dominates(points["fair"], points["poor"])
+    found = find_standings(points)
+    assert (found["fair"].beaten_by, found["fair"].dominated_by) == (("unsure",), ())
+    assert (found["poor"].on_front, found["poor"].dominated_by) == (True, ())
+
+
 def test_an_interval_that_reaches_beyond_the_slack_is_not_told_apart() -> None:
     one, other = Reading(5, 4.9, 5.1, slack=0.5), Reading(5.2, 4.0, 5.3, slack=0.5)
     assert relate(one, other) is relate(other, one) is Relation.UNTOLD
